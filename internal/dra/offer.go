@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dra
+
+import (
+	"fmt"
+
+	"reslice.dev/internal/gpu"
+)
+
+// MIGPolicy is what the operator wants a GPU to be used for.
+type MIGPolicy string
+
+// MIG policies. Auto is the default: On where MIG mode is on when the plugin
+// starts, else Off.
+const (
+	MIGAuto    MIGPolicy = ""
+	MIGOff     MIGPolicy = "off"
+	MIGOn      MIGPolicy = "on"
+	MIGDynamic MIGPolicy = "dynamic"
+)
+
+// Offer is which kinds of device a GPU publishes.
+type Offer struct {
+	// Whole: the GPU as one device, and its share twin where sharing allows.
+	Whole bool
+	// MIG: its partitions, and their share twins where sharing allows.
+	MIG bool
+	// Note says why the policy could not be followed; empty if it was.
+	Note string
+}
+
+// OfferOf decides what a GPU publishes. Boards without MIG and vGPU guests are
+// offered whole. Ampere cannot switch MIG mode without a GPU reset, which
+// Reslice never does by itself, so its current mode decides; later generations
+// switch at prepare, so the policy decides. With MIG on, the largest profile
+// serves as the whole: an A100 in MIG mode has 98 of its 108 SMs and must not
+// be offered as the GPU.
+func OfferOf(g gpu.GPU, policy MIGPolicy) Offer {
+	whole, mig := Offer{Whole: true}, Offer{MIG: true}
+	on := g.MIGMode == gpu.MIGEnabled
+	if g.VGPUGuest || !g.Model.HasMIG() || g.MIGMode == gpu.MIGUnsupported {
+		if policy == MIGOn || policy == MIGDynamic {
+			whole.Note = fmt.Sprintf("GPU %s (%s) has no MIG here: it is offered whole", g.UUID, g.Model.ProductName)
+		}
+		return whole
+	}
+	current := whole
+	if on {
+		current = mig
+	}
+	if g.Model.Architecture.ModeSwitchNeedsReset() {
+		if (policy == MIGOn && !on) || (policy == MIGOff && on) || policy == MIGDynamic {
+			current.Note = fmt.Sprintf("GPU %s (%s) needs a reset to switch MIG mode, which is left to you: it is offered as it is, MIG %s; switch it with nvidia-smi -i %s -mig and reset it while idle",
+				g.UUID, g.Model.Architecture, g.MIGMode, g.PCIBusID)
+		}
+		return current
+	}
+	switch policy {
+	case MIGOff:
+		return whole
+	case MIGOn:
+		return mig
+	case MIGDynamic:
+		return Offer{Whole: true, MIG: true}
+	case MIGAuto:
+		return current
+	}
+	return current
+}
+
+// Sharing says on which devices shares are offered.
+type Sharing string
+
+// Sharing modes; SharingGPU is the default.
+const (
+	SharingNone Sharing = "none"
+	SharingGPU  Sharing = "gpu"
+	SharingMIG  Sharing = "mig"
+	SharingAll  Sharing = "all"
+)
+
+func (s Sharing) onGPU() bool { return s == SharingGPU || s == SharingAll }
+func (s Sharing) onMIG() bool { return s == SharingMIG || s == SharingAll }
+
+// ParseMIGPolicy reads the value of a flag or setting.
+func ParseMIGPolicy(s string) (MIGPolicy, error) {
+	switch p := MIGPolicy(s); p {
+	case MIGAuto, MIGOff, MIGOn, MIGDynamic:
+		return p, nil
+	}
+	return "", fmt.Errorf("unknown MIG policy %q: write on, off or dynamic, or leave it out to keep each GPU's mode", s)
+}
+
+// ParseSharing reads the value of a flag or setting.
+func ParseSharing(s string) (Sharing, error) {
+	switch v := Sharing(s); v {
+	case SharingNone, SharingGPU, SharingMIG, SharingAll:
+		return v, nil
+	}
+	return "", fmt.Errorf("unknown sharing %q: write none, gpu, mig or all", s)
+}
