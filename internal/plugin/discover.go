@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"reslice.dev/internal/dra"
+	"reslice.dev/internal/gpu"
+	"reslice.dev/internal/hardware"
+	"reslice.dev/internal/placement"
+)
+
+// Config is what the operator sets for a node.
+type Config struct {
+	// NodeName is the name of the Kubernetes node.
+	NodeName string
+	// DriverName is the DRA driver name; empty means [dra.DriverName].
+	DriverName string
+	MIG        dra.MIGPolicy
+	Sharing    dra.Sharing
+	// Mix is the expected mix of requests as people write it, see
+	// [placement.ParseMix]; empty means the default of each model.
+	Mix string
+	// Indices are the numbers that GPUs of this node have had so far.
+	Indices map[gpu.UUID]int
+}
+
+// Discover reads a node's GPUs and joins them with the operator's settings.
+// Errors say which setting to change.
+func Discover(ctx context.Context, hw hardware.Inventory, cfg Config) (dra.Node, error) {
+	driver, err := hw.Driver(ctx)
+	if err != nil {
+		return dra.Node{}, fmt.Errorf("read the driver's version: %w", err)
+	}
+	gpus, err := hw.GPUs(ctx)
+	if err != nil {
+		return dra.Node{}, fmt.Errorf("list GPUs: %w", err)
+	}
+	indices, err := AssignIndices(gpus, cfg.Indices)
+	if err != nil {
+		return dra.Node{}, err
+	}
+	n := dra.Node{Name: cfg.NodeName, Driver: cfg.DriverName, DriverVersion: driver.Version, CUDADriverVersion: driver.CUDA}
+	var errs []error
+	for _, g := range gpus {
+		mix, err := mixFor(g.Model, cfg.Mix)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		n.GPUs = append(n.GPUs, dra.GPU{GPU: g, Index: indices[g.UUID], MIG: cfg.MIG, Sharing: cfg.Sharing, Mix: mix})
+	}
+	return n, errors.Join(errs...)
+}
+
+// mixFor reads the mix for one model. Boards without MIG have no placements to
+// order, so a mix for the others on the node does not concern them.
+func mixFor(m *gpu.Model, mix string) (placement.Mix, error) {
+	if mix == "" || !m.HasMIG() {
+		return nil, nil
+	}
+	return placement.ParseMix(m, mix)
+}
+
+// maxGPUs is how many GPUs a node can number, two digits in a pool's name.
+const maxGPUs = 100
+
+// AssignIndices numbers GPUs. A GPU that has a number keeps it for ever, also
+// while it is missing; new ones get the smallest free numbers in the order of
+// their PCI addresses. The number is part of the pool's name, and a pool that
+// changed its name under running claims would hand its GPU out twice.
+func AssignIndices(gpus []gpu.GPU, known map[gpu.UUID]int) (map[gpu.UUID]int, error) {
+	out := maps.Clone(known)
+	if out == nil {
+		out = map[gpu.UUID]int{}
+	}
+	taken := map[int]gpu.UUID{}
+	for id, n := range out {
+		if other, ok := taken[n]; ok || n < 0 || n >= maxGPUs {
+			return nil, fmt.Errorf("GPU %s cannot have the number %d: it must be its own and 0 to %d (other holder: %q)", id, n, maxGPUs-1, other)
+		}
+		taken[n] = id
+	}
+	byAddress := slices.Clone(gpus)
+	slices.SortStableFunc(byAddress, func(a, b gpu.GPU) int {
+		return cmp.Or(cmp.Compare(a.PCIBusID, b.PCIBusID), cmp.Compare(a.UUID, b.UUID))
+	})
+	next := 0
+	for _, g := range byAddress {
+		if _, ok := out[g.UUID]; ok {
+			continue
+		}
+		for taken[next] != "" {
+			next++
+		}
+		if next >= maxGPUs {
+			return nil, fmt.Errorf("GPU %s is one too many: a node can number %d GPUs, including ones seen before", g.UUID, maxGPUs)
+		}
+		out[g.UUID], taken[next] = next, g.UUID
+	}
+	return out, nil
+}
