@@ -37,36 +37,45 @@ type Offer struct {
 // serves as the whole: an A100 in MIG mode has 98 of its 108 SMs and must not
 // be offered as the GPU.
 func OfferOf(g gpu.GPU, policy MIGPolicy) Offer {
-	whole, mig := Offer{Whole: true}, Offer{MIG: true}
-	on := g.MIGMode == gpu.MIGEnabled
-	if g.VGPUGuest || !g.Model.HasMIG() || g.MIGMode == gpu.MIGUnsupported {
-		if policy == MIGOn || policy == MIGDynamic {
-			whole.Note = fmt.Sprintf("GPU %s (%s) has no MIG here: it is offered whole", g.UUID, g.Model.ProductName)
-		}
-		return whole
-	}
-	current := whole
-	if on {
-		current = mig
-	}
-	if g.Model.Architecture.ModeSwitchNeedsReset() {
-		if (policy == MIGOn && !on) || (policy == MIGOff && on) || policy == MIGDynamic {
-			current.Note = fmt.Sprintf("GPU %s (%s) needs a reset to switch MIG mode, which is left to you: it is offered as it is, MIG %s; switch it with nvidia-smi -i %s -mig and reset it while idle",
-				g.UUID, g.Model.Architecture, g.MIGMode, g.PCIBusID)
-		}
-		return current
+	switch {
+	case g.VGPUGuest || !g.Model.HasMIG() || g.MIGMode == gpu.MIGUnsupported:
+		return offerWithoutMIG(g, policy)
+	case g.Model.Architecture.ModeSwitchNeedsReset():
+		return offerAsItIs(g, policy)
 	}
 	switch policy {
 	case MIGOff:
-		return whole
+		return Offer{Whole: true}
 	case MIGOn:
-		return mig
+		return Offer{MIG: true}
 	case MIGDynamic:
 		return Offer{Whole: true, MIG: true}
 	case MIGAuto:
-		return current
 	}
-	return current
+	return offerOfMode(g)
+}
+
+// offerOfMode is what the current mode allows.
+func offerOfMode(g gpu.GPU) Offer {
+	on := g.MIGMode == gpu.MIGEnabled
+	return Offer{Whole: !on, MIG: on}
+}
+
+func offerWithoutMIG(g gpu.GPU, policy MIGPolicy) Offer {
+	o := Offer{Whole: true}
+	if policy == MIGOn || policy == MIGDynamic {
+		o.Note = fmt.Sprintf("GPU %s (%s) has no MIG here: it is offered whole", g.UUID, g.Model.ProductName)
+	}
+	return o
+}
+
+func offerAsItIs(g gpu.GPU, policy MIGPolicy) Offer {
+	o := offerOfMode(g)
+	if policy == MIGDynamic || (policy == MIGOn && !o.MIG) || (policy == MIGOff && o.MIG) {
+		o.Note = fmt.Sprintf("GPU %s (%s) needs a reset to switch MIG mode, which is left to you: it is offered as it is, MIG %s; switch it with nvidia-smi -i %s -mig and reset it while idle",
+			g.UUID, g.Model.Architecture, g.MIGMode, g.PCIBusID)
+	}
+	return o
 }
 
 // Sharing says on which devices shares are offered.

@@ -5,9 +5,8 @@ package dra_test
 import (
 	"testing"
 
-	"k8s.io/utils/ptr"
-
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/utils/ptr"
 
 	"reslice.dev/internal/dra"
 )

@@ -51,11 +51,11 @@ type RefusedError struct {
 // Error names the partition, the rule and what is in the way.
 func (e *RefusedError) Error() string {
 	msg := fmt.Sprintf("partition %v refused: %s", e.Partition, e.Reason)
-	switch e.Reason {
-	case RefusedOverlap:
-		return msg + fmt.Sprintf(" by %v", e.Blocking)
-	case RefusedEngines:
-		return msg + fmt.Sprintf(" (%s)", e.Engine)
+	if e.Reason == RefusedOverlap {
+		msg += fmt.Sprintf(" by %v", e.Blocking)
+	}
+	if e.Reason == RefusedEngines {
+		msg += fmt.Sprintf(" (%s)", e.Engine)
 	}
 	return msg
 }

@@ -111,22 +111,32 @@ func (p Profile) validate(m *Model) error {
 		return fmt.Errorf("%s: %d memory slices, must be 1 to %d", where, p.MemorySlices, m.MemorySlices)
 	case p.MaxInstances < 1:
 		return fmt.Errorf("%s: at most %d instances, must be at least 1", where, p.MaxInstances)
-	case p.MemoryBytes <= 0:
+	}
+	if err := p.validateFigures(where); err != nil {
+		return err
+	}
+	return p.validatePlacements(m, where)
+}
+
+func (p Profile) validateFigures(where string) error {
+	if p.MemoryBytes <= 0 {
 		return fmt.Errorf("%s: memory %d bytes, must be positive", where, p.MemoryBytes)
-	case p.Multiprocessors < Unknown || p.Multiprocessors == 0:
+	}
+	if p.Multiprocessors < Unknown || p.Multiprocessors == 0 {
 		return fmt.Errorf("%s: %d multiprocessors, must be positive or unknown", where, p.Multiprocessors)
-	case len(p.Placements) == 0 || len(p.Placements) > MaxMemorySlices:
-		return fmt.Errorf("%s: %d placements, must be 1 to %d", where, len(p.Placements), MaxMemorySlices)
 	}
 	for _, k := range EngineKinds {
 		if p.Engines.Count(k) < Unknown {
 			return fmt.Errorf("%s: negative %s", where, k)
 		}
 	}
-	return p.validatePlacements(m, where)
+	return nil
 }
 
 func (p Profile) validatePlacements(m *Model, where string) error {
+	if len(p.Placements) == 0 || len(p.Placements) > MaxMemorySlices {
+		return fmt.Errorf("%s: %d placements, must be 1 to %d", where, len(p.Placements), MaxMemorySlices)
+	}
 	for i, pl := range p.Placements {
 		if pl.Size != p.MemorySlices || pl.Start < 0 || pl.End() > m.MemorySlices {
 			return fmt.Errorf("%s: placement %v is not %d memory slices inside 0..%d", where, pl, p.MemorySlices, m.MemorySlices)

@@ -17,7 +17,8 @@ type Node interface {
 	Usage
 	Sharing
 	Health
-	// Close releases the driver. Calls after it fail.
+	// Close ends the event streams and releases the driver. Calls after it
+	// fail; calls at the same time must have returned.
 	Close() error
 }
 

@@ -62,7 +62,7 @@ func (b forgetsOverlap) CreateGPUInstance(ctx context.Context, id gpu.UUID, p gp
 }
 
 func (b destroysBusy) DestroyGPUInstance(ctx context.Context, id gpu.UUID, gi int) error {
-	_ = b.Node.DestroyComputeInstance(ctx, id, gi, 0)
+	_ = b.DestroyComputeInstance(ctx, id, gi, 0)
 	return b.Node.DestroyGPUInstance(ctx, id, gi)
 }
 

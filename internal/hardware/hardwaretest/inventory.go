@@ -66,17 +66,12 @@ func checkInventory(ctx context.Context, n hardware.Node) error {
 }
 
 func wellFormed(g gpu.GPU) error {
+	if err := wellFormedPlace(g); err != nil {
+		return err
+	}
 	switch {
 	case !strings.HasPrefix(string(g.UUID), "GPU-"):
 		return fmt.Errorf("UUID %q must begin with GPU-", g.UUID)
-	case g.Minor < 0:
-		return fmt.Errorf("%s: minor %d", g.UUID, g.Minor)
-	case len(g.PCIBusID) < len("0000:17:00.0") || g.PCIBusID != strings.ToLower(g.PCIBusID):
-		return fmt.Errorf("%s: PCI bus id %q, must look like 0000:17:00.0", g.UUID, g.PCIBusID)
-	case g.PCIeRoot != "" && !strings.HasPrefix(g.PCIeRoot, "pci"):
-		return fmt.Errorf("%s: PCIe root %q, must look like pci0000:17", g.UUID, g.PCIeRoot)
-	case g.NUMANode < -1:
-		return fmt.Errorf("%s: NUMA node %d", g.UUID, g.NUMANode)
 	case g.Model == nil:
 		return fmt.Errorf("%s: no model", g.UUID)
 	case g.MIGMode != gpu.MIGUnsupported && g.VGPUGuest:
@@ -92,14 +87,29 @@ func wellFormed(g gpu.GPU) error {
 	return nil
 }
 
+// wellFormedPlace checks where a GPU says that it is in the machine.
+func wellFormedPlace(g gpu.GPU) error {
+	switch {
+	case g.Minor < 0:
+		return fmt.Errorf("%s: minor %d", g.UUID, g.Minor)
+	case len(g.PCIBusID) < len("0000:17:00.0") || g.PCIBusID != strings.ToLower(g.PCIBusID):
+		return fmt.Errorf("%s: PCI bus id %q, must look like 0000:17:00.0", g.UUID, g.PCIBusID)
+	case g.PCIeRoot != "" && !strings.HasPrefix(g.PCIeRoot, "pci"):
+		return fmt.Errorf("%s: PCIe root %q, must look like pci0000:17", g.UUID, g.PCIeRoot)
+	case g.NUMANode < -1:
+		return fmt.Errorf("%s: NUMA node %d", g.UUID, g.NUMANode)
+	}
+	return nil
+}
+
 // expect says whether err is the sentinel and names the call.
 func expect(what string, err, want error) error {
 	if !errors.Is(err, want) {
-		return fmt.Errorf("%s: got %v, want %v", what, err, want)
+		return fmt.Errorf("%s: got %w, want %w", what, err, want)
 	}
 	var e *hardware.Error
 	if !errors.As(err, &e) || e.Call == "" {
-		return fmt.Errorf("%s: %v does not say which call failed (no *hardware.Error)", what, err)
+		return fmt.Errorf("%s: %w does not say which call failed (no *hardware.Error)", what, err)
 	}
 	return nil
 }
@@ -143,12 +153,12 @@ func checkCancelled(ctx context.Context, n hardware.Node) error {
 	cancel()
 	for method, err := range calls(done, n, nobody) {
 		if !errors.Is(err, context.Canceled) {
-			p.add(fmt.Errorf("%s with a cancelled context: %v", method, err))
+			p.add(fmt.Errorf("%s with a cancelled context: %w", method, err))
 		}
 	}
 	_, err := n.GPUs(done)
 	if !errors.Is(err, context.Canceled) {
-		p.add(fmt.Errorf("GPUs with a cancelled context: %v", err))
+		p.add(fmt.Errorf("GPUs with a cancelled context: %w", err))
 	}
 	return p.err()
 }

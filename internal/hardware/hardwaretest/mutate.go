@@ -136,7 +136,7 @@ func fill(ctx context.Context, n hardware.Node, g gpu.GPU, parts []gpu.Partition
 		_, err := n.CreateGPUInstance(ctx, g.UUID, part)
 		next, refused := layout.With(part)
 		if (err == nil) != (refused == nil) {
-			return fmt.Errorf("%v into %v: node says %v, law says %v", part, layout, err, refused)
+			return fmt.Errorf("%v into %v: node says %w, law says %w", part, layout, err, refused)
 		}
 		if err != nil && !errors.Is(err, hardware.ErrInsufficientResources) {
 			return fmt.Errorf("%v into %v: %w", part, layout, err)
@@ -233,6 +233,7 @@ func setMode(ctx context.Context, n hardware.Node, g gpu.GPU, on bool, want hard
 		expected = hardware.MIGModeState{Current: mode, Pending: mode}
 	case hardware.ActivationResetRequired:
 		expected.Pending = mode
+	case hardware.ActivationInUse:
 	}
 	after, err := n.MIGMode(ctx, g.UUID)
 	if err == nil && after != expected {
@@ -255,7 +256,7 @@ func checkComputeMode(ctx context.Context, n hardware.Node) error {
 			return err
 		}
 		if err := n.SetComputeMode(ctx, g.UUID, "no such mode"); !errors.Is(err, hardware.ErrInvalid) {
-			return fmt.Errorf("a mode that does not exist: %v", err)
+			return fmt.Errorf("a mode that does not exist: %w", err)
 		}
 		err = n.SetComputeMode(ctx, g.UUID, hardware.ComputeModeExclusiveProcess)
 		if errors.Is(err, hardware.ErrUnsupported) {

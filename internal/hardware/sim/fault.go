@@ -4,6 +4,7 @@ package sim
 
 import (
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -69,6 +70,12 @@ func Faults(all ...FaultInjector) FaultInjector {
 	}
 }
 
+// slowMethods make or destroy instances, or switch the mode.
+var slowMethods = []hardware.Method{
+	hardware.MethodCreateGPUInstance, hardware.MethodDestroyGPUInstance, hardware.MethodSetMIGMode,
+	hardware.MethodCreateComputeInstance, hardware.MethodDestroyComputeInstance,
+}
+
 // Latencies is a plausible distribution of call times: reads take
 // milliseconds, creation and mode switches 0.2 to 2 s, and one change in a
 // hundred is in the 10 s tail that NVIDIA's own driver plans for. Nobody has
@@ -76,19 +83,17 @@ func Faults(all ...FaultInjector) FaultInjector {
 // order of calls.
 func Latencies(seed uint64) func(Call) time.Duration {
 	var mu sync.Mutex
-	rnd := rand.New(rand.NewPCG(seed, 0x5eed)) //nolint:gosec // a simulation, not a secret
+	rnd := rand.New(rand.NewPCG(seed, 0x5eed))
 	between := func(lo, hi time.Duration) time.Duration { return lo + time.Duration(rnd.Int64N(int64(hi-lo))) }
 	return func(c Call) time.Duration {
 		mu.Lock()
 		defer mu.Unlock()
-		switch c.Method {
-		case hardware.MethodCreateGPUInstance, hardware.MethodDestroyGPUInstance, hardware.MethodSetMIGMode,
-			hardware.MethodCreateComputeInstance, hardware.MethodDestroyComputeInstance:
-			if rnd.IntN(100) == 0 {
-				return between(5*time.Second, 10*time.Second)
-			}
-			return between(200*time.Millisecond, 2*time.Second)
+		switch {
+		case !slices.Contains(slowMethods, c.Method):
+			return between(time.Millisecond, 10*time.Millisecond)
+		case rnd.IntN(100) == 0:
+			return between(5*time.Second, 10*time.Second)
 		}
-		return between(time.Millisecond, 10*time.Millisecond)
+		return between(200*time.Millisecond, 2*time.Second)
 	}
 }

@@ -3,7 +3,7 @@
 package sim
 
 import (
-	"crypto/sha1" //nolint:gosec // NVML's UUIDs are SHA-1 too; nothing here is secret.
+	"crypto/sha1" // NVML's UUIDs are SHA-1 too; nothing here is secret.
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +14,7 @@ import (
 
 // formatUUID turns parts into a name-based UUID (RFC 9562 version 5 layout).
 func formatUUID(parts ...string) string {
-	sum := sha1.Sum([]byte(strings.Join(parts, "\x00"))) //nolint:gosec // see the import
+	sum := sha1.Sum([]byte(strings.Join(parts, "\x00")))
 	b := sum[:16]
 	b[6] = b[6]&0x0f | 0x50
 	b[8] = b[8]&0x3f | 0x80

@@ -83,6 +83,7 @@ func migOn(g *GPUState) error {
 		return nil
 	case gpu.MIGUnsupported:
 		return refuse(hardware.ErrUnsupported, "%s", noMIG(g))
+	case gpu.MIGDisabled:
 	}
 	return refuse(hardware.ErrUnsupported, "MIG mode is off")
 }

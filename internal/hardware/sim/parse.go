@@ -142,15 +142,19 @@ func (s *State) checkGPU(g *GPUState) error {
 			g.MIGMode, g.PendingMIGMode)
 	case len(g.Instances) > 0 && g.MIGMode != gpu.MIGEnabled:
 		return errors.New("has instances but migMode is not enabled")
-	case !slices.Contains(computeModes, g.ComputeMode):
-		return fmt.Errorf("computeMode %q, write one of %v", g.ComputeMode, computeModes)
-	case !slices.Contains(timeSlices, g.TimeSlice):
-		return fmt.Errorf("timeSlice %q, write one of %v", g.TimeSlice, timeSlices)
 	case len(g.Clients) > maxClients || len(g.Limits) > maxMemoryLimits || len(g.Processes) > maxProcesses:
 		return fmt.Errorf("more than %d clients, %d memory limits or %d processes", maxClients, maxMemoryLimits, maxProcesses)
 	}
-	if err := errors.Join(s.checkInstances(g), g.checkProcesses(), g.Load.check(), g.Health.check()); err != nil {
-		return err
+	return errors.Join(s.checkInstances(g), g.checkProcesses(), g.checkSharing(), g.Load.check(), g.Health.check())
+}
+
+// checkSharing checks what several processes on the GPU may do.
+func (g *GPUState) checkSharing() error {
+	if !slices.Contains(computeModes, g.ComputeMode) {
+		return fmt.Errorf("computeMode %q, write one of %v", g.ComputeMode, computeModes)
+	}
+	if !slices.Contains(timeSlices, g.TimeSlice) {
+		return fmt.Errorf("timeSlice %q, write one of %v", g.TimeSlice, timeSlices)
 	}
 	for path, l := range g.Limits {
 		if l.Soft < 0 || l.Hard < -1 || l.Hard >= 0 && l.Soft > l.Hard {

@@ -29,10 +29,11 @@ func newMemoryStore(s *State) (*store, error) {
 	if s == nil {
 		return nil, errors.New("simulator without a state: make one with NewState")
 	}
-	if err := s.resolve(); err != nil {
+	own := s.Clone()
+	if err := own.resolve(); err != nil {
 		return nil, err
 	}
-	return &store{state: s.Clone()}, nil
+	return &store{state: own}, nil
 }
 
 // openFile opens a state file; initial is written if there is none yet.
@@ -44,10 +45,11 @@ func openFile(path string, initial *State) (*store, error) {
 	defer st.unlock()
 	_, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) && initial != nil {
-		if err := initial.resolve(); err != nil {
+		own := initial.Clone()
+		if err := own.resolve(); err != nil {
 			return nil, err
 		}
-		return st, st.write(initial.Clone())
+		return st, st.write(own)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("simulator state: %w; create it with a list of models first", err)
@@ -116,7 +118,7 @@ func (st *store) read() (*State, error) {
 // readBounded reads one byte more than allowed, so that ParseState sees that
 // the file is too large without the memory for all of it.
 func readBounded(path string) ([]byte, error) {
-	f, err := os.Open(path) //nolint:gosec // the path is the operator's choice
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -52,7 +52,7 @@ func (n *Node) CreateAutomatic(id gpu.UUID, profile gpu.ProfileID) (hardware.GPU
 		if !ok {
 			return fmt.Errorf("profile %d: %w", profile, hardware.ErrInvalid)
 		}
-		err := error(refuse(hardware.ErrInsufficientResources, "profile %d has no free placement", profile))
+		err := refuse(hardware.ErrInsufficientResources, "profile %d has no free placement", profile)
 		for _, start := range startsOf(m.MemorySlices, prof) {
 			p := gpu.Partition{Profile: profile, Placement: gpu.Placement{Start: start, Size: prof.MemorySlices}}
 			if !slices.Contains(prof.Placements, p.Placement) {
