@@ -70,7 +70,7 @@ func throttle(bits uint64) []hardware.ThrottleReason {
 
 func recovery(dev nvml.Device) hardware.RecoveryAction {
 	field := []nvml.FieldValue{{FieldId: nvml.FI_DEV_GET_GPU_RECOVERY_ACTION}}
-	if ret := dev.GetFieldValues(field); ret != nvml.SUCCESS || nvml.Return(field[0].NvmlReturn) != nvml.SUCCESS { //nolint:gosec // a code
+	if ret := dev.GetFieldValues(field); ret != nvml.SUCCESS || nvml.Return(field[0].NvmlReturn) != nvml.SUCCESS {
 		return hardware.RecoveryUnknown
 	}
 	return recoveryAction(binary.NativeEndian.Uint32(field[0].Value[:4]))
@@ -146,10 +146,10 @@ func (n *node) stream(ctx context.Context, set nvml.EventSet, out chan<- hardwar
 		default:
 		}
 		data, ret := set.Wait(eventWait)
-		switch ret {
-		case nvml.ERROR_TIMEOUT:
+		switch {
+		case ret == nvml.ERROR_TIMEOUT:
 			continue
-		case nvml.SUCCESS:
+		case ret == nvml.SUCCESS:
 		default:
 			// A GPU that is lost makes every wait fail at once: say it and
 			// breathe.
@@ -194,7 +194,7 @@ func (n *node) event(data nvml.EventData, ret nvml.Return) hardware.Event {
 	}
 	e.Kind = eventKind(data.EventType)
 	if e.Kind == hardware.EventXID {
-		e.XID = int(data.EventData) //nolint:gosec // an XID has three digits
+		e.XID = int(data.EventData)
 	}
 	e.GI, e.CI = instanceNumber(data.GpuInstanceId), instanceNumber(data.ComputeInstanceId)
 	return e

@@ -154,7 +154,7 @@ func (n *node) model(d device.Device, guest bool) (*gpu.Model, error) {
 	if ret != nvml.SUCCESS && ret != nvml.ERROR_NOT_SUPPORTED {
 		return nil, fmt.Errorf("memory: %w", cause(ret))
 	}
-	m.MemoryBytes = int64(memory.Total) //nolint:gosec // below 2^63 on every board
+	m.MemoryBytes = int64(memory.Total)
 	if per := coresPerSM(m.ComputeCapability); per > 0 && n.has("nvmlDeviceGetNumGpuCores") {
 		// With MIG on some drivers do not answer; then it is unknown.
 		if cores, ret := d.GetNumGpuCores(); ret == nvml.SUCCESS {

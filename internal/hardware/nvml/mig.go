@@ -22,10 +22,10 @@ func (n *node) MIGMode(ctx context.Context, id gpu.UUID) (hardware.MIGModeState,
 		return hardware.MIGModeState{}, err
 	}
 	current, pending, ret := dev.GetMigMode()
-	switch ret {
-	case nvml.SUCCESS:
+	switch {
+	case ret == nvml.SUCCESS:
 		return hardware.MIGModeState{Current: migMode(current), Pending: migMode(pending)}, nil
-	case nvml.ERROR_NOT_SUPPORTED:
+	case ret == nvml.ERROR_NOT_SUPPORTED:
 		return hardware.MIGModeState{}, nil
 	}
 	return hardware.MIGModeState{}, n.fail(hardware.MethodMIGMode, id, ret, "")
@@ -163,7 +163,7 @@ func (n *node) CreateGPUInstance(ctx context.Context, id gpu.UUID, p gpu.Partiti
 	if err != nil {
 		return hardware.GPUInstance{}, err
 	}
-	at := nvml.GpuInstancePlacement{Start: uint32(p.Placement.Start), Size: uint32(p.Placement.Size)} //nolint:gosec // in the profile's list
+	at := nvml.GpuInstancePlacement{Start: uint32(p.Placement.Start), Size: uint32(p.Placement.Size)}
 	gi, ret := dev.CreateGpuInstanceWithPlacement(&info, &at)
 	if ret != nvml.SUCCESS {
 		return hardware.GPUInstance{}, n.fail(m, id, ret, p.String())

@@ -67,13 +67,13 @@ func initError(ret nvml.Return, path string) error {
 		path = "libnvidia-ml.so.1"
 	}
 	err := &hardware.Error{Call: "Init", Err: hardware.ErrDriverNotLoaded}
-	switch ret {
-	case nvml.ERROR_LIBRARY_NOT_FOUND:
+	switch {
+	case ret == nvml.ERROR_LIBRARY_NOT_FOUND:
 		err.Detail = path + " not found"
-	case nvml.ERROR_DRIVER_NOT_LOADED:
+	case ret == nvml.ERROR_DRIVER_NOT_LOADED:
 		err.Detail = "the kernel module is not loaded"
 		err.Next = "load the nvidia module or run with --hardware=sim"
-	case nvml.ERROR_LIB_RM_VERSION_MISMATCH:
+	case ret == nvml.ERROR_LIB_RM_VERSION_MISMATCH:
 		err.Err = errors.New("library and kernel module are of different versions")
 		err.Next = "reboot the node after a driver update"
 	default:

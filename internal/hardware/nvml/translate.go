@@ -125,7 +125,7 @@ func profile(walk device.Interface, kind int, info nvml.GpuInstanceProfileInfo, 
 	p := gpu.Profile{
 		ID: gpu.ProfileID(info.Id), Kind: kind, Name: name, Variant: gpu.VariantOf(name),
 		ComputeSlices: int(info.SliceCount), MemorySlices: int(at[0].Size),
-		MemoryBytes:     int64(info.MemorySizeMB) * mib, //nolint:gosec // MiB of one board
+		MemoryBytes:     int64(info.MemorySizeMB) * mib,
 		Multiprocessors: int(info.MultiprocessorCount),
 		Engines: gpu.Engines{
 			Copy: int(info.CopyEngineCount), Decoder: int(info.DecoderCount), Encoder: int(info.EncoderCount),
@@ -210,12 +210,12 @@ func activation(status, ret nvml.Return) (hardware.Activation, error) {
 	case ret != nvml.SUCCESS:
 		return "", cause(ret)
 	}
-	switch status {
-	case nvml.SUCCESS:
+	switch {
+	case status == nvml.SUCCESS:
 		return hardware.ActivationDone, nil
-	case nvml.ERROR_IN_USE:
+	case status == nvml.ERROR_IN_USE:
 		return hardware.ActivationInUse, nil
-	case nvml.ERROR_RESET_REQUIRED:
+	case status == nvml.ERROR_RESET_REQUIRED:
 		return hardware.ActivationResetRequired, nil
 	}
 	return "", cause(status)
@@ -223,10 +223,10 @@ func activation(status, ret nvml.Return) (hardware.Activation, error) {
 
 // reading is valid only if the call succeeded.
 func reading[T uint32 | uint64](v T, ret nvml.Return, scale float64) hardware.Reading {
-	switch ret {
-	case nvml.SUCCESS:
+	switch {
+	case ret == nvml.SUCCESS:
 		return hardware.Valid(float64(v) * scale)
-	case nvml.ERROR_NOT_SUPPORTED, nvml.ERROR_FUNCTION_NOT_FOUND:
+	case ret == nvml.ERROR_NOT_SUPPORTED || ret == nvml.ERROR_FUNCTION_NOT_FOUND:
 		return hardware.Reading{Status: hardware.ReadingUnsupported}
 	}
 	return hardware.Reading{}
