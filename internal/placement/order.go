@@ -3,6 +3,8 @@
 package placement
 
 import (
+	"cmp"
+	"math"
 	"slices"
 
 	"reslice.dev/internal/gpu"
@@ -16,18 +18,18 @@ import (
 //
 // No fixed direction is best for every mix: from the high end saves the only
 // place of a 4g, from the low end wastes less of the last memory slice where
-// 3g is the largest size asked for. So the order is searched for, by swapping
-// placements of a profile as long as the expected rate of rejected requests
-// falls, as [rejections] computes it. Profiles that the mix does not name
+// 3g is the largest size asked for. So the order is searched for: from every
+// choice of sides, by swapping placements of a profile as long as the expected
+// rate of rejected requests falls. Profiles that the mix does not name
 // destroy as little as they can.
 //
-// The answer depends on the model and the mix alone. It takes some tens of
-// milliseconds for a board with eight slices; callers keep it.
+// The answer depends on the model and the mix alone. It takes some tenths of
+// a second for a board with eight slices; callers keep it.
 func Order(m *gpu.Model, mix Mix) []gpu.Partition {
 	if !m.HasMIG() {
 		return nil
 	}
-	orders := make(map[gpu.ProfileID][]gpu.Partition, len(m.Profiles))
+	orders := make(placements, len(m.Profiles))
 	for _, p := range m.Profiles {
 		orders[p.ID] = leastDestroyed(m, p, mix)
 	}
@@ -73,26 +75,92 @@ func leastDestroyed(m *gpu.Model, p gpu.Profile, mix Mix) []gpu.Partition {
 	return append(out, rest...)
 }
 
-// maxRounds bounds the search; on every known board it ends after a few.
-const maxRounds = 12
+const (
+	// maxRounds bounds one climb; on every known board it ends after a few.
+	maxRounds = 12
+	// climbs is how many of the best starts are climbed from. From one alone
+	// the search ends in a poor local optimum on some mixes.
+	climbs = 6
+	// maxSides bounds the starts, which double with each profile of the mix.
+	maxSides = 6
+)
 
-// improve swaps placements within profiles of the mix while that lowers the
-// expected rejections, the best swap of each round first.
-func improve(m *gpu.Model, mix Mix, orders map[gpu.ProfileID][]gpu.Partition) {
+// placements holds the order of placements of each profile.
+type placements map[gpu.ProfileID][]gpu.Partition
+
+func (o placements) clone() placements {
+	out := make(placements, len(o))
+	for id, parts := range o {
+		out[id] = slices.Clone(parts)
+	}
+	return out
+}
+
+// candidate is an order and the rejections it leads to.
+type candidate struct {
+	order      placements
+	rejections float64
+}
+
+// improve replaces the orders of the mix's profiles by the best that it finds:
+// it starts from every choice of sides, and climbs from the best starts.
+func improve(m *gpu.Model, mix Mix, orders placements) {
 	e := newEvaluator(m, mix)
 	if e == nil {
 		return
 	}
-	best := e.rejections(orders)
+	starts := []candidate{{orders.clone(), e.rejections(orders)}}
+	for _, o := range e.sides(orders) {
+		starts = append(starts, candidate{o, e.rejections(o)})
+	}
+	// Stable, and by differences that count: every processor sorts the same.
+	slices.SortStableFunc(starts, func(a, b candidate) int {
+		return cmp.Compare(math.Round(a.rejections/minGain), math.Round(b.rejections/minGain))
+	})
+	var best candidate
+	for i, c := range starts[:min(climbs, len(starts))] {
+		c = e.climb(c)
+		if i == 0 || c.rejections < best.rejections*(1-minGain) {
+			best = c
+		}
+	}
+	for id, o := range best.order {
+		orders[id] = o
+	}
+}
+
+// sides lists the orders in which each profile fills from the low or from the
+// high end.
+func (e *evaluator) sides(from placements) []placements {
+	if len(e.profiles) > maxSides {
+		return nil
+	}
+	var out []placements
+	for choice := range 1 << len(e.profiles) {
+		o := from.clone()
+		for i, id := range e.profiles {
+			slices.SortFunc(o[id], gpu.ComparePartitions)
+			if choice&(1<<i) != 0 {
+				slices.Reverse(o[id])
+			}
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// climb swaps placements within profiles as long as that lowers the expected
+// rejections.
+func (e *evaluator) climb(c candidate) candidate {
 	for range maxRounds {
 		improved := false
 		for _, id := range e.profiles {
-			o := orders[id]
+			o := c.order[id]
 			for i := range o {
 				for j := i + 1; j < len(o); j++ {
 					o[i], o[j] = o[j], o[i]
-					if r := e.rejections(orders); r < best*(1-minGain) {
-						best, improved = r, true
+					if r := e.rejections(c.order); r < c.rejections*(1-minGain) {
+						c.rejections, improved = r, true
 						continue
 					}
 					o[i], o[j] = o[j], o[i]
@@ -100,9 +168,10 @@ func improve(m *gpu.Model, mix Mix, orders map[gpu.ProfileID][]gpu.Partition) {
 			}
 		}
 		if !improved {
-			return
+			break
 		}
 	}
+	return c
 }
 
 // minGain is the least relative gain that a swap must bring. It is far above
