@@ -83,10 +83,10 @@ func TestMistakesSayWhatToWrite(t *testing.T) {
 		"node name":        {append(sim, "--node-name=Node A"), "lower case"},
 		"driver name":      {append(sim, "--driver-name=UPPER"), "gpu.reslice.dev"},
 		"mix":              {append(sim, "--mix=5g=1"), "1g.10gb"},
-		"argument":         {append(sim, "slices"), "slices"},
+		"argument":         {append(sim, "nonsense"), `"nonsense"`},
 		"flag":             {append(sim, "--gpus=8"), "--gpus"},
 		"missing state":    {append(sim, "--sim-state="+broken+".missing"), "no such file"},
-		"broken state":     {append(sim, "--sim-state="+broken), "state"},
+		"broken state":     {append(sim, "--sim-state="+broken), "simulator state"},
 		"state and models": {append(sim, "--sim-state="+broken, "--sim-gpus=2"), "leave out"},
 	} {
 		t.Run(name, func(t *testing.T) {

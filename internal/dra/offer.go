@@ -38,6 +38,10 @@ type Offer struct {
 // be offered as the GPU.
 func OfferOf(g gpu.GPU, policy MIGPolicy) Offer {
 	switch {
+	case g.MIGMode == gpu.MIGEnabled && !g.Model.HasMIG():
+		// CUDA cannot use such a GPU as a whole.
+		return Offer{Note: fmt.Sprintf("GPU %s (%s) is in MIG mode, but none of its profiles is known: only its monitor device is offered; switch MIG off to offer it whole",
+			g.UUID, g.Model.ProductName)}
 	case g.VGPUGuest || !g.Model.HasMIG() || g.MIGMode == gpu.MIGUnsupported:
 		return offerWithoutMIG(g, policy)
 	case g.Model.Architecture.ModeSwitchNeedsReset():
@@ -89,7 +93,8 @@ const (
 	SharingAll  Sharing = "all"
 )
 
-func (s Sharing) onGPU() bool { return s == SharingGPU || s == SharingAll }
+// The empty value is the default, as an empty MIGPolicy is.
+func (s Sharing) onGPU() bool { return s == "" || s == SharingGPU || s == SharingAll }
 func (s Sharing) onMIG() bool { return s == SharingMIG || s == SharingAll }
 
 // ParseMIGPolicy reads the value of a flag or setting.

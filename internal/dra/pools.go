@@ -101,7 +101,13 @@ func Pools(n Node) ([]Pool, error) {
 	var errs []error
 	gpus := slices.Clone(n.GPUs)
 	slices.SortStableFunc(gpus, func(a, b GPU) int { return a.Index - b.Index })
+	seen := map[gpu.UUID]bool{}
 	for i, g := range gpus {
+		if seen[g.UUID] {
+			errs = append(errs, fmt.Errorf("two GPUs have the UUID %q", g.UUID))
+			continue
+		}
+		seen[g.UUID] = true
 		if i > 0 && gpus[i-1].Index == g.Index {
 			errs = append(errs, fmt.Errorf("GPUs %s and %s have the same index %d", gpus[i-1].UUID, g.UUID, g.Index))
 			continue
@@ -130,6 +136,9 @@ func pool(n Node, g GPU) (Pool, error) {
 	if err := validateNames(n.driver(), n.Name, g.Index); err != nil {
 		return Pool{}, err
 	}
+	if g.UUID == "" || len(g.UUID) > maxAttributeLength {
+		return Pool{}, fmt.Errorf("GPU %d has the UUID %q: it must have 1 to %d characters", g.Index, g.UUID, maxAttributeLength)
+	}
 	if g.Model == nil {
 		return Pool{}, fmt.Errorf("GPU %s has no model", g.UUID)
 	}
@@ -141,11 +150,14 @@ func pool(n Node, g GPU) (Pool, error) {
 	if c := len(b.counters.all()); c > maxCounters {
 		return Pool{}, fmt.Errorf("GPU %s: %d counters, the API allows %d", g.UUID, c, maxCounters)
 	}
-	order, err := partitionOrder(g)
-	if err != nil {
-		return Pool{}, fmt.Errorf("GPU %s: %w", g.UUID, err)
+	if b.offer.MIG {
+		order, err := partitionOrder(g)
+		if err != nil {
+			return Pool{}, fmt.Errorf("GPU %s: %w", g.UUID, err)
+		}
+		b.order = order
 	}
-	b.build(order)
+	b.build()
 	p := Pool{Name: PoolName(n.Name, g.Index), Devices: b.meaning}
 	if b.offer.Note != "" {
 		p.Notes = append(p.Notes, b.offer.Note)
@@ -163,6 +175,7 @@ type builder struct {
 	gpu      GPU
 	offer    Offer
 	counters counters
+	order    []gpu.Partition
 	devices  []resourceapi.Device
 	meaning  map[string]Device
 }
@@ -170,10 +183,10 @@ type builder struct {
 // build adds exclusive devices first, smallest profile first, then the share
 // twins: the scheduler takes the first that fits, and every exclusive device
 // is cheaper to check than a shared one.
-func (b *builder) build(order []gpu.Partition) {
+func (b *builder) build() {
 	b.meaning = map[string]Device{}
 	if b.offer.MIG {
-		for _, p := range order {
+		for _, p := range b.order {
 			b.addMIG(p, false)
 		}
 	}
@@ -181,11 +194,13 @@ func (b *builder) build(order []gpu.Partition) {
 		b.addGPU(false)
 	}
 	if b.offer.MIG && b.gpu.Sharing.onMIG() {
-		for _, p := range order {
+		for _, p := range b.order {
 			b.addMIG(p, true)
 		}
 	}
-	if b.offer.Whole && b.gpu.Sharing.onGPU() {
+	// Where the driver does not say how much memory there is, nothing would
+	// bound what shares take.
+	if b.offer.Whole && b.gpu.Sharing.onGPU() && b.gpu.Model.MemoryBytes > 0 {
 		b.addGPU(true)
 	}
 	b.add(Device{Name: monitorName(b.gpu.Index), Kind: KindMonitor}, resourceapi.Device{
@@ -236,10 +251,10 @@ func (b *builder) addMIG(p gpu.Partition, shared bool) {
 	b.add(meaning, d)
 }
 
-// shareable leaves the media variants out: their engines are what a tenant
-// asks for, and those cannot be shared by MPS.
+// shareable leaves "+me" and "+me.all" out: their engines are what a tenant
+// asks for, and MPS does not share those.
 func shareable(p gpu.Profile) bool {
-	return p.Variant == gpu.VariantPlain
+	return p.Variant != gpu.VariantMedia && p.Variant != gpu.VariantAllMedia
 }
 
 // clients is the published limit of processes; a time-sliced device has no

@@ -39,6 +39,7 @@ func TestOfferFollowsTheModeTable(t *testing.T) {
 		"Hopper wanted on":         {h100, gpu.MIGDisabled, false, dra.MIGOn, false, true, ""},
 		"Hopper dynamic":           {h100, gpu.MIGDisabled, false, dra.MIGDynamic, true, true, ""},
 		"vGPU guest":               {h100, gpu.MIGUnsupported, true, dra.MIGDynamic, true, false, "has no MIG"},
+		"profiles unknown, MIG on": {mustModel(t, "b300-269gb"), gpu.MIGEnabled, false, dra.MIGAuto, false, false, "only its monitor"},
 		"board without MIG":        {t4, gpu.MIGUnsupported, false, dra.MIGAuto, true, false, ""},
 		"board without MIG, asked": {t4, gpu.MIGUnsupported, false, dra.MIGOn, true, false, "has no MIG"},
 	} {
@@ -171,9 +172,14 @@ func TestMistakesAreRefusedWithWhatToWrite(t *testing.T) {
 		"endless node name":     {func(n *dra.Node) { n.Name = strings.Repeat("a.", 124) + "abc" }, "too long"},
 		"driver name":           {func(n *dra.Node) { n.Driver = "gpu/reslice" }, dra.DriverName},
 		"index out of range":    {func(n *dra.Node) { n.GPUs[0].Index = 100 }, "0..99"},
-		"index twice":           {func(n *dra.Node) { n.GPUs = append(n.GPUs, n.GPUs[0]) }, "same index"},
-		"no model":              {func(n *dra.Node) { n.GPUs[0].Model = nil }, "no model"},
-		"short order":           {func(n *dra.Node) { n.GPUs[0].Order = []gpu.Partition{} }, "exactly once"},
+		"index twice": {func(n *dra.Node) {
+			n.GPUs = append(n.GPUs, n.GPUs[0])
+			n.GPUs[1].UUID = "GPU-other"
+		}, "same index"},
+		"UUID twice":  {func(n *dra.Node) { n.GPUs = append(n.GPUs, n.GPUs[0]) }, "two GPUs"},
+		"no UUID":     {func(n *dra.Node) { n.GPUs[0].UUID = "" }, "1 to 64"},
+		"no model":    {func(n *dra.Node) { n.GPUs[0].Model = nil }, "no model"},
+		"short order": {func(n *dra.Node) { n.GPUs[0].Order = []gpu.Partition{} }, "exactly once"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := nodeOf(ok)
@@ -185,7 +191,7 @@ func TestMistakesAreRefusedWithWhatToWrite(t *testing.T) {
 	}
 }
 
-// TestNoCapacityIsPublishedAsZero covers boards whose memory or SM count the
+// TestUnknownFiguresAreLeftOut covers boards whose memory or SM count the
 // driver does not say.
 func TestUnknownFiguresAreLeftOut(t *testing.T) {
 	m := *mustModel(t, "t4-16gb")
@@ -193,8 +199,8 @@ func TestUnknownFiguresAreLeftOut(t *testing.T) {
 	for _, p := range mustPools(t, nodeOf(oneGPU(0, &m, dra.MIGAuto, dra.SharingAll))) {
 		for _, s := range p.Slices {
 			for _, d := range s.Devices {
-				if _, ok := d.Capacity[dra.CapMemory]; ok {
-					t.Errorf("%s: memory %v", d.Name, d.Capacity)
+				if len(d.Capacity) > 0 || p.Devices[d.Name].Shared {
+					t.Errorf("%s: capacity %v, shared %v", d.Name, d.Capacity, p.Devices[d.Name].Shared)
 				}
 			}
 		}

@@ -29,7 +29,7 @@ type silicon struct {
 // room reports whether a device can take a request of so much memory.
 func (s *silicon) room(d dra.Device, memory int64) bool {
 	if s.users[d.Name] > 0 {
-		return s.shares[d.Name]+s.memory(d, memory) <= s.size(d)
+		return s.shares[d.Name]+s.memory(d, memory) <= s.size(d) && s.users[d.Name] < s.clients(d)
 	}
 	if s.memory(d, memory) > s.size(d) {
 		return false
@@ -38,6 +38,15 @@ func (s *silicon) room(d dra.Device, memory int64) bool {
 		return !s.whole && s.layout.Len() == 0
 	}
 	return !s.whole && s.layout.Accepts(d.Partition)
+}
+
+// clients is how many shares of one client each a device holds.
+func (s *silicon) clients(d dra.Device) int {
+	p, _ := s.model.Profile(d.Partition.Profile)
+	if d.Kind == dra.KindGPU {
+		p.ComputeSlices = 0
+	}
+	return s.model.MPSClients(13010, p.ComputeSlices)
 }
 
 func (s *silicon) size(d dra.Device) int64 {

@@ -26,8 +26,8 @@ const Unknown = -1
 // Architecture is NVIDIA's name of a GPU generation, as NVML reports it.
 type Architecture string
 
-// Architectures that Reslice tells apart. Others are allowed and count as
-// having no MIG.
+// Architectures that Reslice tells apart. Others are allowed: newer ones, which
+// count as able, and those before Volta.
 const (
 	Volta          Architecture = "Volta"
 	Turing         Architecture = "Turing"
@@ -46,11 +46,7 @@ func (a Architecture) ModeSwitchNeedsReset() bool { return a == Ampere }
 // SupportsMPS reports whether the generation runs MPS with memory protection
 // between clients and a thread percentage for each, which came with Volta.
 func (a Architecture) SupportsMPS() bool {
-	switch a {
-	case Volta, Turing, Ampere, Ada, Hopper, Blackwell, BlackwellUltra:
-		return true
-	}
-	return false
+	return !slices.Contains([]Architecture{"", "Kepler", "Maxwell", "Pascal"}, a)
 }
 
 // Model is what one GPU product can do. On a real node it is read from NVML;

@@ -21,23 +21,28 @@ type evaluator struct {
 	fits     map[uint64]uint64 // state -> partitions that fit
 	empty    gpu.Layout
 	load     float64
+	// left is the work that may still be spent, in states of chains.
+	left int
 }
 
 const (
-	// fleet is how many GPUs stand behind one another. Two are enough to tell
-	// orders apart; more only cost time.
+	// fleet is how many GPUs stand behind one another. Three tell orders
+	// apart; more only cost time.
 	fleet = 3
 	// targetRejections is the load at which orders are compared: where about
 	// one request in ten fails, placement matters most.
 	targetRejections = 0.10
 	// maxStates bounds the search for models with very many profiles.
 	maxStates = 4096
+	// maxWork bounds the search by counting, not by time, so that it ends in
+	// the same place on every machine. The mixes that people name use a tenth.
+	maxWork = 400_000
 )
 
 // newEvaluator returns nil where there is nothing to choose: no weights, or
 // more partitions than a word has bits.
 func newEvaluator(m *gpu.Model, mix Mix) *evaluator {
-	e := &evaluator{fits: map[uint64]uint64{}, empty: gpu.NewLayout(m)}
+	e := &evaluator{fits: map[uint64]uint64{}, empty: gpu.NewLayout(m), left: maxWork}
 	for _, p := range m.Profiles {
 		w := mix.share(p.ID)
 		if w == 0 {
@@ -168,6 +173,7 @@ func (e *evaluator) chain(orders map[gpu.ProfileID][]gpu.Partition) chain {
 		}
 		c.arrive, c.leave = append(c.arrive, arrive), append(c.leave, leave)
 	}
+	e.left -= len(states)
 	return c
 }
 

@@ -22,6 +22,9 @@ type Weight struct {
 // Mix is the expected mix of requests on GPUs of one model.
 type Mix []Weight
 
+// maxWeight keeps sums of weights far from the end of the number range.
+const maxWeight = 1e9
+
 // whole is how a mix names the profile that covers the GPU, whatever its size.
 const whole = "whole"
 
@@ -50,6 +53,7 @@ func DefaultMix(m *gpu.Model) Mix {
 // profile of that many compute slices with the least memory) or "whole".
 func ParseMix(m *gpu.Model, s string) (Mix, error) {
 	var mix Mix
+	sum := 0.0
 	for entry := range strings.SplitSeq(s, ",") {
 		key, value, ok := strings.Cut(strings.TrimSpace(entry), "=")
 		if !ok {
@@ -60,13 +64,17 @@ func ParseMix(m *gpu.Model, s string) (Mix, error) {
 			return nil, err
 		}
 		v, err := strconv.ParseFloat(value, 64)
-		if err != nil || v < 0 || math.IsInf(v, 0) || math.IsNaN(v) {
-			return nil, fmt.Errorf("mix entry %q: the weight must be a number of at least 0", entry)
+		if err != nil || !(v >= 0 && v <= maxWeight) {
+			return nil, fmt.Errorf("mix entry %q: the weight must be a number from 0 to %g", entry, float64(maxWeight))
 		}
 		if slices.ContainsFunc(mix, func(w Weight) bool { return w.Profile == p.ID }) {
 			return nil, fmt.Errorf("mix entry %q: profile %s is given twice", entry, p.Name)
 		}
 		mix = append(mix, Weight{p.ID, v})
+		sum += v
+	}
+	if sum == 0 {
+		return nil, fmt.Errorf("mix %q: at least one weight must be above 0", s)
 	}
 	return mix, nil
 }

@@ -157,7 +157,7 @@ func (e *evaluator) climb(c candidate) candidate {
 		for _, id := range e.profiles {
 			o := c.order[id]
 			for i := range o {
-				for j := i + 1; j < len(o); j++ {
+				for j := i + 1; j < len(o) && e.left > 0; j++ {
 					o[i], o[j] = o[j], o[i]
 					if r := e.rejections(c.order); r < c.rejections*(1-minGain) {
 						c.rejections, improved = r, true

@@ -96,7 +96,7 @@ func AssignIndices(gpus []gpu.GPU, known map[gpu.UUID]int) (map[gpu.UUID]int, er
 		if _, ok := out[g.UUID]; ok {
 			continue
 		}
-		for taken[next] != "" {
+		for _, held := taken[next]; held; _, held = taken[next] {
 			next++
 		}
 		if next >= maxGPUs {
