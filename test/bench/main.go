@@ -141,8 +141,9 @@ func (o options) command() string {
 func (o options) heading(w io.Writer) {
 	fmt.Fprintf(w, `# Benchmarks
 
-One run of `+"`%s`"+` (%s, %s/%s, %d cores). Every figure is a ratio to a
-baseline measured in the same run; absolute times are orders of magnitude only.
+One run of `+"`%s`"+` (%s, %s/%s, %d cores).
+Every figure is a ratio to a baseline measured in the same run; absolute times
+are orders of magnitude only.
 `, o.command(), runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 }
 

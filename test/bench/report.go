@@ -28,10 +28,10 @@ for the first node that the scheduler filters for a pod. It sorts the slices of
 the whole cluster by node, once for each pod: the last column has those of %d
 nodes, the others only the one node's. A full GPU holds a 4g and a 3g.
 
-Relative to %q:
-all placements from low to high, every engine counted. "Unified" is one device for exclusive use and shares, so that every allocation
-is a share, whatever the column says. With twins, a full GPU is held by shares
-in the rows of 100 %% shares.
+Relative to %q: all placements from low
+to high, every engine counted. "Unified" is one device for exclusive use and
+shares, so that every allocation is a share, whatever the column says. With
+twins, a full GPU is held by shares in the columns of 100 %% shares.
 
 `, elsewhere, o.repetitions, clusterNodes, names[0])
 	cells := []string{"layout"}
@@ -60,8 +60,8 @@ func writeChurn(w io.Writer, o options, main, more []churnResult) {
 %d GPUs on one node; requests arrive at random, each holds its partition for a
 random time and is lost if nothing fits. The load is such that %q,
 the order of NVIDIA's driver, rejects about %.0f %% of them. Each of %d seeds
-(%d to %d) draws %d requests, the same for every policy; the first tenth is not
-counted. Cells are rejections relative to %q, with the 95 %%
+(%d to %d) draws %d requests, the same for every policy; the first tenth is
+not counted. Cells are rejections relative to %q, with the 95 %%
 confidence interval over seeds. A size that a board lacks becomes the profile
 nearest in its part of the memory, as given in brackets.
 
@@ -72,10 +72,12 @@ nearest in its part of the memory, as given in brackets.
 	fmt.Fprintf(w, `
 Policies, all of which fill GPU after GPU:
 
-- %q: as in HAMi 2.10, 1g and 3g from the high side, others from the low one.
-- %q, %q: the order of placement.Order for the very mix, or for the default one.
-- %q: the best order that a search from every side of every profile finds for
-  this very load.
+- %q: as in HAMi 2.10, 1g and 3g from the high side,
+  others from the low one.
+- %q, %q: the order that is published for the
+  very mix, or for the default one, whatever the number of GPUs.
+- %q: the best order that a search from every side of every
+  profile finds for this very load and number of GPUs.
 - %q: publishes a new order after each change, what destroys least first.
 - %q: the same, by expected rejections computed exactly for one GPU.
 
