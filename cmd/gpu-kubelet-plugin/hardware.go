@@ -5,9 +5,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"reslice.dev/internal/dra"
@@ -16,21 +18,54 @@ import (
 	"reslice.dev/internal/hardware/sim"
 )
 
+// Names of the flags that describe simulated GPUs.
+const (
+	flagSimModel = "sim-model"
+	flagSimGPUs  = "sim-gpus"
+	flagSimState = "sim-state"
+)
+
+// freshFlags describe GPUs that are simulated from nothing.
+type freshFlags struct {
+	models []string
+	gpus   int
+}
+
+func (f *freshFlags) add(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&f.models, flagSimModel, []string{"h100-80gb"}, "model of the simulated GPUs; several, separated by commas, take turns")
+	flags.IntVar(&f.gpus, flagSimGPUs, 8, "number of simulated GPUs, 1 to 16")
+}
+
+func (f *freshFlags) state(node string, migOn bool) (*sim.State, error) {
+	var models []string
+	for _, m := range f.models {
+		if m = strings.TrimSpace(m); m != "" {
+			models = append(models, m)
+		}
+	}
+	if f.gpus >= 1 && f.gpus < len(models) {
+		return nil, fmt.Errorf("--%s names %d models: write --%s=%d or more", flagSimModel, len(models), flagSimGPUs, len(models))
+	}
+	state, err := sim.NewState(models, f.gpus, node, migOn)
+	if err != nil {
+		return nil, fmt.Errorf("simulate GPUs: %w", err)
+	}
+	return state, nil
+}
+
 // hardwareFlags choose the GPUs: real ones or simulated ones.
 type hardwareFlags struct {
-	kind     string
-	models   []string
-	gpus     int
-	state    string
-	declared *pflag.FlagSet
+	freshFlags
+	kind      string
+	stateFile string
+	declared  *pflag.FlagSet
 }
 
 func (f *hardwareFlags) add(flags *pflag.FlagSet) {
 	f.declared = flags
 	flags.StringVar(&f.kind, "hardware", "nvml", "where GPUs come from: nvml (this machine's driver) or sim (simulated silicon)")
-	flags.StringSliceVar(&f.models, "sim-model", []string{"h100-80gb"}, "model of the simulated GPUs; several, separated by commas, take turns")
-	flags.IntVar(&f.gpus, "sim-gpus", 8, "number of simulated GPUs, 1 to 16")
-	flags.StringVar(&f.state, "sim-state", "", "file with the state of simulated GPUs, instead of --sim-model and --sim-gpus")
+	f.freshFlags.add(flags)
+	flags.StringVar(&f.stateFile, flagSimState, "", "file with the state of simulated GPUs, as print-sim-state writes it, instead of the two above")
 }
 
 // open returns the GPUs that the flags name. The MIG policy tells in which
@@ -38,6 +73,11 @@ func (f *hardwareFlags) add(flags *pflag.FlagSet) {
 func (f *hardwareFlags) open(node string, mig dra.MIGPolicy) (hardware.Node, error) {
 	switch f.kind {
 	case "nvml":
+		for _, name := range []string{flagSimModel, flagSimGPUs, flagSimState} {
+			if f.declared.Changed(name) {
+				return nil, fmt.Errorf("--%s is about simulated GPUs: write --hardware=sim with it", name)
+			}
+		}
 		return nvml.Open(nvml.Options{})
 	case "sim":
 		return f.openSim(node, mig)
@@ -46,15 +86,57 @@ func (f *hardwareFlags) open(node string, mig dra.MIGPolicy) (hardware.Node, err
 }
 
 func (f *hardwareFlags) openSim(node string, mig dra.MIGPolicy) (hardware.Node, error) {
-	if f.state != "" {
-		if f.declared.Changed("sim-model") || f.declared.Changed("sim-gpus") {
-			return nil, errors.New("--sim-state already says which GPUs there are: leave out --sim-model and --sim-gpus")
+	if f.stateFile == "" {
+		state, err := f.state(node, mig == dra.MIGOn)
+		if err != nil {
+			return nil, err
 		}
-		return sim.Open(f.state, time.Now)
+		return sim.New(sim.Config{State: state, Clock: time.Now})
 	}
-	state, err := sim.NewState(f.models, f.gpus, node, mig == dra.MIGOn)
-	if err != nil {
-		return nil, fmt.Errorf("simulate %d GPUs of %s: %w", f.gpus, strings.Join(f.models, ","), err)
+	if f.declared.Changed(flagSimModel) || f.declared.Changed(flagSimGPUs) {
+		return nil, fmt.Errorf("--%s already says which GPUs there are: leave out --%s and --%s", flagSimState, flagSimModel, flagSimGPUs)
 	}
-	return sim.New(sim.Config{State: state, Clock: time.Now})
+	n, err := sim.Open(f.stateFile, time.Now)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("--%s: there is no file %s: write one with gpu-kubelet-plugin print-sim-state > %s", flagSimState, f.stateFile, f.stateFile)
+	}
+	return n, err
+}
+
+// printSimStateCommand writes the state of fresh simulated GPUs, for people to
+// keep and edit.
+func printSimStateCommand() *cobra.Command {
+	fresh := freshFlags{}
+	node, mig := "", ""
+	cmd := &cobra.Command{
+		Use:   "print-sim-state",
+		Short: "Print the state of fresh simulated GPUs, as a file for --sim-state",
+		Example: `  # Two A100 in MIG mode; edit the file, then see what the node would publish.
+  gpu-kubelet-plugin print-sim-state --sim-model a100-80gb --sim-gpus 2 --mig on --node-name node-a > state.json
+  gpu-kubelet-plugin print-slices --hardware=sim --sim-state state.json --node-name node-a -o table`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			policy, err := dra.ParseMIGPolicy(mig)
+			if err != nil || policy == dra.MIGDynamic {
+				return fmt.Errorf("--mig: GPUs start with MIG on or off, not %q", mig)
+			}
+			if err := dra.ValidateNames("", node); err != nil {
+				return fmt.Errorf("--node-name: %w", err)
+			}
+			state, err := fresh.state(node, policy == dra.MIGOn)
+			if err != nil {
+				return err
+			}
+			data, err := state.Encode()
+			if err != nil {
+				return err
+			}
+			_, err = cmd.OutOrStdout().Write(data)
+			return err
+		},
+	}
+	fresh.add(cmd.Flags())
+	cmd.Flags().StringVar(&node, "node-name", defaultNodeName(), "name of the node, from which UUIDs follow; default: $NODE_NAME, else the host's name")
+	cmd.Flags().StringVar(&mig, "mig", "off", "MIG mode of the GPUs that have it: on or off")
+	return cmd
 }

@@ -38,7 +38,7 @@ func printSlicesCommand() *cobra.Command {
 		Short:   "Print the ResourceSlices that this node would publish",
 		Long:    "print-slices prints what a node would publish, without a cluster and without changing anything: a v1 List of ResourceSlices, or a table.",
 		Example: printExample,
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -61,6 +61,12 @@ func (f *printFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	if f.cfg.Sharing, err = dra.ParseSharing(f.sharing); err != nil {
 		return fmt.Errorf("--sharing: %w", err)
+	}
+	if err := plugin.ValidateFormat(f.format); err != nil {
+		return fmt.Errorf("--output: %w", err)
+	}
+	if err := dra.ValidateNames(f.cfg.DriverName, f.cfg.NodeName); err != nil {
+		return fmt.Errorf("--node-name, --driver-name: %w", err)
 	}
 	hw, err := f.hardware.open(f.cfg.NodeName, f.cfg.MIG)
 	if err != nil {

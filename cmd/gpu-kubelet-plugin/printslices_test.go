@@ -83,9 +83,14 @@ func TestMistakesSayWhatToWrite(t *testing.T) {
 		"node name":        {append(sim, "--node-name=Node A"), "lower case"},
 		"driver name":      {append(sim, "--driver-name=UPPER"), "gpu.reslice.dev"},
 		"mix":              {append(sim, "--mix=5g=1"), "1g.10gb"},
-		"argument":         {append(sim, "nonsense"), `"nonsense"`},
-		"flag":             {append(sim, "--gpus=8"), "--gpus"},
-		"missing state":    {append(sim, "--sim-state="+broken+".missing"), "no such file"},
+		"argument":         {append(sim, "nonsense"), "takes no arguments"},
+		"flag":             {append(sim, "--gpus=8"), "print-slices --help"},
+		"number":           {append(sim, "--sim-gpus=many"), `"many" is no int`},
+		"models":           {append(sim, "--sim-gpus=1", "--sim-model=h100-80gb,t4-16gb"), "--sim-gpus=2"},
+		"no --hardware":    {[]string{"--node-name=node-a", "--sim-gpus=2"}, "--hardware=sim"},
+		"no node name":     {append(sim, "--node-name="), "--node-name"},
+		"missing state":    {append(sim, "--sim-state="+broken+".missing"), "print-sim-state >"},
+		"a folder":         {append(sim, "--sim-state="+filepath.Dir(broken)), "no regular file"},
 		"broken state":     {append(sim, "--sim-state="+broken), "simulator state"},
 		"state and models": {append(sim, "--sim-state="+broken, "--sim-gpus=2"), "leave out"},
 	} {
@@ -94,6 +99,45 @@ func TestMistakesSayWhatToWrite(t *testing.T) {
 				t.Errorf("got %v, want it to say %q", err, tc.want)
 			}
 		})
+	}
+}
+
+// TestAStateFileMakesTheRoundTrip: what print-sim-state writes is what
+// --sim-state reads, and nothing is left beside it.
+func TestAStateFileMakesTheRoundTrip(t *testing.T) {
+	var state bytes.Buffer
+	args := []string{"print-sim-state", "--sim-model=a100-40gb, t4-16gb", "--sim-gpus=2", "--mig=on", "--node-name=node-a"}
+	if err := run(context.Background(), args, &state, &bytes.Buffer{}); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "state.json")
+	if err := os.WriteFile(path, state.Bytes(), 0o400); err != nil {
+		t.Fatal(err)
+	}
+	fromFile, _, err := print("--hardware=sim", "--node-name=node-a", "--sim-state="+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh, _, err := print("--hardware=sim", "--node-name=node-a", "--sim-model=a100-40gb,t4-16gb", "--sim-gpus=2", "--mig=on")
+	if err != nil || fresh != fromFile {
+		t.Errorf("the file gives other GPUs (%v)", err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+}
+
+func TestMistakesOfTheOtherCommandsSayWhatToWrite(t *testing.T) {
+	for want, args := range map[string][]string{
+		"print-slices":         {"nonsense"},
+		"on or off":            {"print-sim-state", "--mig=dynamic"},
+		"lower case":           {"print-sim-state", "--node-name=A"},
+		"takes no arguments":   {"print-sim-state", "x"},
+		"h100-80gb, h100-94gb": {"print-sim-state", "--node-name=a", "--sim-model=x"},
+	} {
+		if err := run(context.Background(), args, &bytes.Buffer{}, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: got %v, want it to say %q", args, err, want)
+		}
 	}
 }
 

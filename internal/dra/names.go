@@ -5,7 +5,6 @@ package dra
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -19,8 +18,9 @@ const DriverName = "gpu.reslice.dev"
 // maxPoolName is the limit of resource.k8s.io on a pool's name.
 const maxPoolName = 253
 
-// maxIndex is the largest GPU index: two digits, since pools sort as text.
-const maxIndex = 99
+// MaxGPUs is how many GPUs a node can number, from 0: two digits, since pools
+// sort as text.
+const MaxGPUs = 100
 
 // PoolName is the pool of one GPU: "<node>/gpu-<nn>". The scheduler tries
 // pools in text order, hence the two digits.
@@ -39,23 +39,25 @@ func deviceName(index int, p gpu.Partition) string {
 
 func monitorName(index int) string { return gpuName(index) + "-monitor" }
 
-// validateNames refuses what the API server would refuse, with a message that
-// says what to write instead.
-func validateNames(driver, node string, index int) error {
+// maxDriverName is the limit of resource.k8s.io on a driver's name.
+const maxDriverName = 63
+
+// maxNodeName is what a pool's name leaves for the node's.
+var maxNodeName = maxPoolName - len(PoolName("", 0))
+
+// ValidateNames refuses what the API server would refuse, with a message that
+// says what to write instead. An empty driver name means [DriverName].
+func ValidateNames(driver, node string) error {
 	var errs []error
-	if msgs := validation.IsDNS1123Subdomain(driver); len(msgs) > 0 || len(driver) > 63 {
-		errs = append(errs, fmt.Errorf("driver name %q: write a DNS name of at most 63 characters such as %s (%s)",
-			driver, DriverName, strings.Join(msgs, "; ")))
+	if driver != "" && (len(validation.IsDNS1123Subdomain(driver)) > 0 || len(driver) > maxDriverName) {
+		errs = append(errs, fmt.Errorf("driver name %q: write a DNS name in lower case of at most %d characters, such as %s",
+			driver, maxDriverName, DriverName))
 	}
-	if msgs := validation.IsDNS1123Subdomain(node); len(msgs) > 0 {
-		errs = append(errs, fmt.Errorf("node name %q: write the name of the Kubernetes node, lower case, such as node-a (%s)",
-			node, strings.Join(msgs, "; ")))
-	}
-	if index < 0 || index > maxIndex {
-		errs = append(errs, fmt.Errorf("GPU index %d is out of range 0..%d", index, maxIndex))
-	}
-	if n := len(PoolName(node, index)); n > maxPoolName {
-		errs = append(errs, fmt.Errorf("node name %q is too long: the pool name would have %d characters of at most %d", node, n, maxPoolName))
+	switch {
+	case len(node) > maxNodeName:
+		errs = append(errs, fmt.Errorf("node name of %d characters: at most %d fit into a pool's name", len(node), maxNodeName))
+	case len(validation.IsDNS1123Subdomain(node)) > 0:
+		errs = append(errs, fmt.Errorf("node name %q: write the name of the Kubernetes node: lower case letters, digits, '-' and '.', such as node-a", node))
 	}
 	return errors.Join(errs...)
 }

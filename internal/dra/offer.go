@@ -67,9 +67,17 @@ func offerOfMode(g gpu.GPU) Offer {
 
 func offerWithoutMIG(g gpu.GPU, policy MIGPolicy) Offer {
 	o := Offer{Whole: true}
-	if policy == MIGOn || policy == MIGDynamic {
-		o.Note = fmt.Sprintf("GPU %s (%s) has no MIG here: it is offered whole", g.UUID, g.Model.ProductName)
+	if policy != MIGOn && policy != MIGDynamic {
+		return o
 	}
+	why := "has no MIG"
+	switch {
+	case g.VGPUGuest:
+		why = "is a vGPU guest, which cannot use MIG"
+	case g.Model.MemorySlices > 0 && !g.Model.HasMIG():
+		why = "has MIG profiles whose sizes are not known"
+	}
+	o.Note = fmt.Sprintf("GPU %s (%s) %s: it is offered whole", g.UUID, g.Model.ProductName, why)
 	return o
 }
 
@@ -106,9 +114,11 @@ func ParseMIGPolicy(s string) (MIGPolicy, error) {
 	return "", fmt.Errorf("unknown MIG policy %q: write on, off or dynamic, or leave it out to keep each GPU's mode", s)
 }
 
-// ParseSharing reads the value of a flag or setting.
+// ParseSharing reads the value of a flag or setting; empty is the default.
 func ParseSharing(s string) (Sharing, error) {
 	switch v := Sharing(s); v {
+	case "":
+		return SharingGPU, nil
 	case SharingNone, SharingGPU, SharingMIG, SharingAll:
 		return v, nil
 	}

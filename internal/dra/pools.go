@@ -97,6 +97,9 @@ type Device struct {
 // scheduler would not accept; the error says what to write instead. Equal
 // input gives equal output.
 func Pools(n Node) ([]Pool, error) {
+	if err := ValidateNames(n.Driver, n.Name); err != nil {
+		return nil, err
+	}
 	var out []Pool
 	var errs []error
 	gpus := slices.Clone(n.GPUs)
@@ -133,8 +136,8 @@ func (n Node) driver() string {
 }
 
 func pool(n Node, g GPU) (Pool, error) {
-	if err := validateNames(n.driver(), n.Name, g.Index); err != nil {
-		return Pool{}, err
+	if g.Index < 0 || g.Index >= MaxGPUs {
+		return Pool{}, fmt.Errorf("GPU %s has the index %d: it must be 0 to %d", g.UUID, g.Index, MaxGPUs-1)
 	}
 	if g.UUID == "" || len(g.UUID) > maxAttributeLength {
 		return Pool{}, fmt.Errorf("GPU %d has the UUID %q: it must have 1 to %d characters", g.Index, g.UUID, maxAttributeLength)
@@ -160,7 +163,7 @@ func pool(n Node, g GPU) (Pool, error) {
 	b.build()
 	p := Pool{Name: PoolName(n.Name, g.Index), Devices: b.meaning}
 	if b.offer.Note != "" {
-		p.Notes = append(p.Notes, b.offer.Note)
+		p.Notes = append(p.Notes, fmt.Sprintf("%s: %s", p.Name, b.offer.Note))
 	}
 	p.Slices = append(p.Slices, Slice{SharedCounters: []resourceapi.CounterSet{b.counters.counterSet()}})
 	for chunk := range slices.Chunk(b.devices, MaxDevicesPerSlice) {

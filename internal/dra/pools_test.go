@@ -38,9 +38,10 @@ func TestOfferFollowsTheModeTable(t *testing.T) {
 		"Hopper wanted off":        {h100, gpu.MIGEnabled, false, dra.MIGOff, true, false, ""},
 		"Hopper wanted on":         {h100, gpu.MIGDisabled, false, dra.MIGOn, false, true, ""},
 		"Hopper dynamic":           {h100, gpu.MIGDisabled, false, dra.MIGDynamic, true, true, ""},
-		"vGPU guest":               {h100, gpu.MIGUnsupported, true, dra.MIGDynamic, true, false, "has no MIG"},
+		"vGPU guest":               {h100, gpu.MIGUnsupported, true, dra.MIGDynamic, true, false, "vGPU guest"},
 		"profiles unknown, MIG on": {mustModel(t, "b300-269gb"), gpu.MIGEnabled, false, dra.MIGAuto, false, false, "only its monitor"},
 		"board without MIG":        {t4, gpu.MIGUnsupported, false, dra.MIGAuto, true, false, ""},
+		"profiles unknown, asked":  {mustModel(t, "b300-269gb"), gpu.MIGUnsupported, false, dra.MIGOn, true, false, "not known"},
 		"board without MIG, asked": {t4, gpu.MIGUnsupported, false, dra.MIGOn, true, false, "has no MIG"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -169,9 +170,9 @@ func TestMistakesAreRefusedWithWhatToWrite(t *testing.T) {
 	}{
 		"node name in capitals": {func(n *dra.Node) { n.Name = "Node_A" }, "lower case"},
 		"no node name":          {func(n *dra.Node) { n.Name = "" }, "node-a"},
-		"endless node name":     {func(n *dra.Node) { n.Name = strings.Repeat("a.", 124) + "abc" }, "too long"},
+		"endless node name":     {func(n *dra.Node) { n.Name = strings.Repeat("a.", 124) + "abc" }, "at most 246"},
 		"driver name":           {func(n *dra.Node) { n.Driver = "gpu/reslice" }, dra.DriverName},
-		"index out of range":    {func(n *dra.Node) { n.GPUs[0].Index = 100 }, "0..99"},
+		"index out of range":    {func(n *dra.Node) { n.GPUs[0].Index = 100 }, "0 to 99"},
 		"index twice": {func(n *dra.Node) {
 			n.GPUs = append(n.GPUs, n.GPUs[0])
 			n.GPUs[1].UUID = "GPU-other"

@@ -58,9 +58,9 @@ func Fragmentation(l gpu.Layout, mix Mix) float64 {
 		compute -= p.ComputeSlices
 	}
 	lost, total := 0.0, 0.0
-	for _, w := range mix {
+	for _, w := range mix.Normalized() {
 		p, ok := m.Profile(w.Profile)
-		if !ok || w.Value <= 0 {
+		if !ok {
 			continue
 		}
 		ideal := min(memory/p.MemorySlices, compute/p.ComputeSlices, Room(gpu.NewLayout(m), p.ID))
@@ -81,13 +81,18 @@ func Fragmentation(l gpu.Layout, mix Mix) float64 {
 // the mix's weights. The partition's own profile does not count, since it is
 // what was asked for.
 func Destroyed(l gpu.Layout, p gpu.Partition, mix Mix) float64 {
+	return destroyed(l, p, mix.Normalized())
+}
+
+// destroyed is Destroyed for a mix that is normalized.
+func destroyed(l gpu.Layout, p gpu.Partition, mix Mix) float64 {
 	next, err := l.With(p)
 	if err != nil {
 		return 0
 	}
 	sum := 0.0
 	for _, w := range mix {
-		if w.Profile == p.Profile || w.Value <= 0 {
+		if w.Profile == p.Profile {
 			continue
 		}
 		prof, ok := l.Model().Profile(w.Profile)
@@ -111,12 +116,13 @@ func Destroyed(l gpu.Layout, p gpu.Partition, mix Mix) float64 {
 // low end holds the only placement of 4g on boards with eight slices.
 func BestFit(l gpu.Layout, id gpu.ProfileID, mix Mix) (gpu.Partition, bool) {
 	fits := Fits(l, id)
+	mix = mix.Normalized()
 	slices.Reverse(fits)
 	var best gpu.Partition
 	cost := 0.0
 	for i, pl := range fits {
 		p := gpu.Partition{Profile: id, Placement: pl}
-		if c := Destroyed(l, p, mix); i == 0 || c < cost-epsilon {
+		if c := destroyed(l, p, mix); i == 0 || c < cost-epsilon {
 			best, cost = p, c
 		}
 	}

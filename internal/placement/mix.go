@@ -49,34 +49,49 @@ func DefaultMix(m *gpu.Model) Mix {
 }
 
 // ParseMix reads a mix as people write it: "1g=50,2g=30,3g=15,whole=5". A key
-// is a profile's label ("1g.20gb"), the beginning of it ("1g": the plain
-// profile of that many compute slices with the least memory) or "whole".
+// is a profile's label ("1g.20gb"), the part of it before the dot ("1g": the
+// plain profile of that many compute slices with the least memory) or "whole".
+// Weights are relative to one another, each from 0 to 1e9, at least one above 0.
 func ParseMix(m *gpu.Model, s string) (Mix, error) {
 	var mix Mix
 	sum := 0.0
 	for entry := range strings.SplitSeq(s, ",") {
-		key, value, ok := strings.Cut(strings.TrimSpace(entry), "=")
-		if !ok {
-			return nil, fmt.Errorf("mix entry %q: write profile=weight, for example 1g=50,2g=30,whole=20", entry)
-		}
-		p, err := profileForKey(m, key)
+		w, err := parseEntry(m, entry)
 		if err != nil {
 			return nil, err
 		}
-		v, err := strconv.ParseFloat(value, 64)
-		if err != nil || !(v >= 0 && v <= maxWeight) {
-			return nil, fmt.Errorf("mix entry %q: the weight must be a number from 0 to %g", entry, float64(maxWeight))
+		if slices.ContainsFunc(mix, func(o Weight) bool { return o.Profile == w.Profile }) {
+			return nil, fmt.Errorf("mix entry %q: its profile is given twice", entry)
 		}
-		if slices.ContainsFunc(mix, func(w Weight) bool { return w.Profile == p.ID }) {
-			return nil, fmt.Errorf("mix entry %q: profile %s is given twice", entry, p.Name)
-		}
-		mix = append(mix, Weight{p.ID, v})
-		sum += v
+		mix = append(mix, w)
+		sum += w.Value
 	}
 	if sum == 0 {
 		return nil, fmt.Errorf("mix %q: at least one weight must be above 0", s)
 	}
 	return mix, nil
+}
+
+// CheckEntry says what is wrong with one "profile=weight" of a mix for a model.
+func CheckEntry(m *gpu.Model, entry string) error {
+	_, err := parseEntry(m, entry)
+	return err
+}
+
+func parseEntry(m *gpu.Model, entry string) (Weight, error) {
+	key, value, ok := strings.Cut(entry, "=")
+	if !ok {
+		return Weight{}, fmt.Errorf("mix entry %q: write profile=weight, with a comma between two, for example 1g=50,2g=30,whole=20", entry)
+	}
+	p, err := profileForKey(m, strings.TrimSpace(key))
+	if err != nil {
+		return Weight{}, err
+	}
+	v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+	if err != nil || !(v >= 0 && v <= maxWeight) {
+		return Weight{}, fmt.Errorf("mix entry %q: the weight must be a number from 0 to %g, such as 20", entry, float64(maxWeight))
+	}
+	return Weight{p.ID, v}, nil
 }
 
 func profileForKey(m *gpu.Model, key string) (gpu.Profile, error) {
@@ -102,20 +117,37 @@ func profileForKey(m *gpu.Model, key string) (gpu.Profile, error) {
 	return gpu.Profile{}, fmt.Errorf("mix entry %q: %s has no such profile, write whole or one of %s", key, m.ID, strings.Join(known, ", "))
 }
 
-// share is the weight of a profile as a part of the whole mix, 0 if absent.
-func (x Mix) share(id gpu.ProfileID) float64 {
-	sum, own := 0.0, 0.0
+// Normalized returns the weights as parts of their sum, in the same order,
+// without those that are not above 0. It is empty for a mix that weighs
+// nothing.
+func (x Mix) Normalized() Mix {
+	top := 0.0
 	for _, w := range x {
-		if !(w.Value > 0) || math.IsInf(w.Value, 0) {
-			continue
+		if w.Value > top && !math.IsInf(w.Value, 0) {
+			top = w.Value
 		}
-		sum += w.Value
+	}
+	sum := 0.0
+	var out Mix
+	for _, w := range x {
+		if w.Value > 0 && w.Value <= top {
+			out = append(out, Weight{w.Profile, w.Value / top}) // at most 1: sums stay finite
+			sum += w.Value / top
+		}
+	}
+	for i := range out {
+		out[i].Value /= sum
+	}
+	return out
+}
+
+// share is the weight of a profile in a normalized mix, 0 if absent.
+func (x Mix) share(id gpu.ProfileID) float64 {
+	own := 0.0
+	for _, w := range x {
 		if w.Profile == id {
 			own += w.Value
 		}
 	}
-	if sum == 0 {
-		return 0
-	}
-	return own / sum
+	return own
 }

@@ -29,6 +29,7 @@ func Order(m *gpu.Model, mix Mix) []gpu.Partition {
 	if !m.HasMIG() {
 		return nil
 	}
+	mix = mix.Normalized()
 	orders := make(placements, len(m.Profiles))
 	for _, p := range m.Profiles {
 		orders[p.ID] = leastDestroyed(m, p, mix)

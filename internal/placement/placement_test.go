@@ -210,7 +210,7 @@ func TestAMixIsReadAsPeopleWriteIt(t *testing.T) {
 	}
 	for in, want := range map[string]string{
 		"1g": "profile=weight", "1g=x": "must be a number", "1g=-1": "must be a number", "1g=NaN": "must be a number", "1g=1e308": "must be a number", "1g=0": "above 0",
-		"5g=1": "1g.10gb", "1g=1,1g.10gb=2": "given twice", "": "profile=weight",
+		"5g=1": "1g.10gb", "1g=1,1g.10gb=2": "given twice", "1g=5,": "comma between", "": "profile=weight",
 	} {
 		if _, err := placement.ParseMix(h100, in); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want it to say %q", in, err, want)

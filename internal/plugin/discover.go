@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"reslice.dev/internal/dra"
 	"reslice.dev/internal/gpu"
@@ -46,30 +47,56 @@ func Discover(ctx context.Context, hw hardware.Inventory, cfg Config) (dra.Node,
 	if err != nil {
 		return dra.Node{}, err
 	}
+	mixes, err := mixesFor(gpus, cfg.Mix)
+	if err != nil {
+		return dra.Node{}, err
+	}
 	n := dra.Node{Name: cfg.NodeName, Driver: cfg.DriverName, DriverVersion: driver.Version, CUDADriverVersion: driver.CUDA}
-	var errs []error
 	for _, g := range gpus {
-		mix, err := mixFor(g.Model, cfg.Mix)
-		if err != nil {
-			errs = append(errs, err)
-			continue
+		n.GPUs = append(n.GPUs, dra.GPU{GPU: g, Index: indices[g.UUID], MIG: cfg.MIG, Sharing: cfg.Sharing, Mix: mixes[g.Model]})
+	}
+	return n, nil
+}
+
+// mixesFor reads the mix for each model of a node. On a node of several models
+// an entry counts for those that have the size; one that none has is a mistake.
+// A model that has none of the sizes keeps its default.
+func mixesFor(gpus []gpu.GPU, text string) (map[*gpu.Model]placement.Mix, error) {
+	out := map[*gpu.Model]placement.Mix{}
+	if text == "" {
+		return out, nil
+	}
+	fitting := map[*gpu.Model][]string{}
+	for _, entry := range strings.Split(text, ",") {
+		var mistakes []error
+		fits := false
+		for _, g := range gpus {
+			err := placement.CheckEntry(g.Model, entry)
+			fits = fits || err == nil
+			if err == nil && !slices.Contains(fitting[g.Model], entry) {
+				fitting[g.Model] = append(fitting[g.Model], entry)
+			}
+			if err != nil && g.Model.HasMIG() {
+				mistakes = append(mistakes, err)
+			}
 		}
-		n.GPUs = append(n.GPUs, dra.GPU{GPU: g, Index: indices[g.UUID], MIG: cfg.MIG, Sharing: cfg.Sharing, Mix: mix})
+		switch {
+		case fits:
+		case len(mistakes) > 0:
+			return nil, mistakes[0]
+		default:
+			return nil, errors.New("no GPU of this node has MIG profiles: leave the mix out")
+		}
 	}
-	return n, errors.Join(errs...)
-}
-
-// mixFor reads the mix for one model. Boards without MIG have no placements to
-// order, so a mix for the others on the node does not concern them.
-func mixFor(m *gpu.Model, mix string) (placement.Mix, error) {
-	if mix == "" || !m.HasMIG() {
-		return nil, nil
+	for m, entries := range fitting {
+		mix, err := placement.ParseMix(m, strings.Join(entries, ","))
+		if err != nil {
+			return nil, err
+		}
+		out[m] = mix
 	}
-	return placement.ParseMix(m, mix)
+	return out, nil
 }
-
-// maxGPUs is how many GPUs a node can number, two digits in a pool's name.
-const maxGPUs = 100
 
 // AssignIndices numbers GPUs. A GPU that has a number keeps it for ever, also
 // while it is missing; new ones get the smallest free numbers in the order of
@@ -82,8 +109,8 @@ func AssignIndices(gpus []gpu.GPU, known map[gpu.UUID]int) (map[gpu.UUID]int, er
 	}
 	taken := map[int]gpu.UUID{}
 	for id, n := range out {
-		if other, ok := taken[n]; ok || n < 0 || n >= maxGPUs {
-			return nil, fmt.Errorf("GPU %s cannot have the number %d: it must be its own and 0 to %d (other holder: %q)", id, n, maxGPUs-1, other)
+		if other, ok := taken[n]; ok || n < 0 || n >= dra.MaxGPUs {
+			return nil, fmt.Errorf("GPU %s cannot have the number %d: it must be its own and 0 to %d (other holder: %q)", id, n, dra.MaxGPUs-1, other)
 		}
 		taken[n] = id
 	}
@@ -99,8 +126,8 @@ func AssignIndices(gpus []gpu.GPU, known map[gpu.UUID]int) (map[gpu.UUID]int, er
 		for _, held := taken[next]; held; _, held = taken[next] {
 			next++
 		}
-		if next >= maxGPUs {
-			return nil, fmt.Errorf("GPU %s is one too many: a node can number %d GPUs, including ones seen before", g.UUID, maxGPUs)
+		if next >= dra.MaxGPUs {
+			return nil, fmt.Errorf("GPU %s is one too many: a node can number %d GPUs, including ones seen before", g.UUID, dra.MaxGPUs)
 		}
 		out[g.UUID], taken[next] = next, g.UUID
 	}

@@ -75,11 +75,35 @@ func TestDiscoveryPassesHardwareErrorsOn(t *testing.T) {
 	}
 }
 
-func TestDiscoveryNamesTheModelThatLacksAProfileOfTheMix(t *testing.T) {
-	hw := simNode(t, nil, "h100-80gb", "a30-24gb")
-	_, err := plugin.Discover(context.Background(), hw, plugin.Config{NodeName: "node-a", Mix: "3g=1"})
-	if err == nil || !strings.Contains(err.Error(), "a30-24gb") {
-		t.Errorf("got %v", err)
+func TestAMixEntryCountsForTheModelsThatHaveTheSize(t *testing.T) {
+	for _, tc := range []struct {
+		models []string
+		mix    string
+		sizes  []int // entries of the mix for each model
+		want   string
+	}{
+		{[]string{"h100-80gb", "a30-24gb"}, "1g=1,3g=1,whole=1", []int{3, 2}, ""},
+		{[]string{"h100-80gb", "a30-24gb"}, "3g=1", []int{1, 0}, ""},
+		{[]string{"h100-80gb", "a30-24gb"}, "1g=1,5g=1", nil, `"5g"`},
+		{[]string{"h100-80gb", "t4-16gb"}, "1g=x", nil, "must be a number"},
+		{[]string{"t4-16gb"}, "1g=1", nil, "leave the mix out"},
+	} {
+		n, err := plugin.Discover(context.Background(), simNode(t, nil, tc.models...), plugin.Config{NodeName: "node-a", Mix: tc.mix})
+		if tc.want != "" {
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%v %s: got %v, want it to say %q", tc.models, tc.mix, err, tc.want)
+			}
+			continue
+		}
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for i, g := range n.GPUs {
+			if len(g.Mix) != tc.sizes[i] {
+				t.Errorf("%v %s: GPU %d has the mix %v", tc.models, tc.mix, i, g.Mix)
+			}
+		}
 	}
 }
 

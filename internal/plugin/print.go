@@ -40,7 +40,16 @@ func PrintSlices(w io.Writer, format string, n dra.Node, pools []dra.Pool) error
 		_, err = w.Write(data)
 		return err
 	}
-	return fmt.Errorf("unknown output format %q: write %s, %s or %s", format, FormatYAML, FormatJSON, FormatTable)
+	return ValidateFormat(format)
+}
+
+// ValidateFormat refuses a format that [PrintSlices] does not know.
+func ValidateFormat(format string) error {
+	switch format {
+	case FormatYAML, FormatJSON, FormatTable:
+		return nil
+	}
+	return fmt.Errorf("unknown format %q: write %s, %s or %s", format, FormatYAML, FormatJSON, FormatTable)
 }
 
 func encode(format string, slices []*resourceapi.ResourceSlice) ([]byte, error) {
@@ -90,8 +99,12 @@ func printRow(w io.Writer, p dra.Pool, d resourceapi.Device, models map[gpu.UUID
 		}
 		return "-"
 	}
+	memory := "-" // in one unit, so that a column can be compared
+	if c, ok := d.Capacity[dra.CapMemory]; ok {
+		memory = fmt.Sprintf("%dMi", c.Value.Value()>>20)
+	}
 	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p.Name, d.Name, text(dra.AttrType), text(dra.AttrProfile),
-		text(dra.AttrSharing), number(dra.CapMemory), number(dra.CapMultiprocessors), memoryMap(models[meaning.GPU], meaning))
+		text(dra.AttrSharing), memory, number(dra.CapMultiprocessors), memoryMap(models[meaning.GPU], meaning))
 }
 
 // memoryMap draws which memory slices a device takes.

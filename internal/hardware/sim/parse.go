@@ -36,16 +36,16 @@ func ParseState(data []byte) (*State, error) {
 		Version *int `json:"version"`
 	}
 	if err := json.NewDecoder(bytes.NewReader(data)).Decode(&head); err != nil {
-		return nil, fmt.Errorf("simulator state is no JSON object: %w; delete the file to start with fresh GPUs", err)
+		return nil, fmt.Errorf("simulator state is no JSON object: %w", plainer(err))
 	}
 	if head.Version == nil || *head.Version != StateVersion {
-		return nil, fmt.Errorf(`simulator state must begin with "version": %d; delete the file to start with fresh GPUs`, StateVersion)
+		return nil, fmt.Errorf(`simulator state must have "version": %d: is this the right file?`, StateVersion)
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	s := &State{}
 	if err := dec.Decode(s); err != nil {
-		return nil, fmt.Errorf("parse simulator state: %w", err)
+		return nil, fmt.Errorf("parse simulator state: %w", plainer(err))
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("simulator state has data after the object: remove it")
@@ -54,6 +54,19 @@ func ParseState(data []byte) (*State, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// plainer says what a person has to write where the JSON package speaks of Go
+// types.
+func plainer(err error) error {
+	var typed *json.UnmarshalTypeError
+	if !errors.As(err, &typed) {
+		return err
+	}
+	if typed.Field == "" {
+		return fmt.Errorf("it is a JSON %s, write an object", typed.Value)
+	}
+	return fmt.Errorf("%q cannot be a JSON %s", typed.Field, typed.Value)
 }
 
 // Encode writes the state as ParseState reads it.

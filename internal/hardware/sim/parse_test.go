@@ -3,9 +3,12 @@
 package sim_test
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"reslice.dev/internal/gpu/models"
@@ -21,8 +24,8 @@ func TestParseStateSaysWhatIsWrong(t *testing.T) {
 	}
 	text := string(good)
 	for name, tc := range map[string]struct{ from, to, want string }{
-		"not JSON":          {text, "{", "delete the file"},
-		"empty":             {text, "", "delete the file"},
+		"not JSON":          {text, "{", "no JSON object"},
+		"empty":             {text, "", "no JSON object"},
 		"null":              {text, "null", `"version": 1`},
 		"other version":     {`"version": 1`, `"version": 2`, `"version": 1`},
 		"unknown field":     {`"boots": 1`, `"boots": 1, "colour": "red"`, "colour"},
@@ -52,8 +55,21 @@ func TestParseStateSaysWhatIsWrong(t *testing.T) {
 
 func TestBrokenFileStopsTheNode(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.json")
-	if _, err := sim.Open(path, nil); err == nil || !strings.Contains(err.Error(), "create it") {
+	if _, err := sim.Open(path, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a missing file: %v", err)
+	}
+	if _, err := sim.Open(filepath.Dir(path), nil); err == nil || !strings.Contains(err.Error(), "no regular file") {
+		t.Errorf("a folder: %v", err)
+	}
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sim.Open(pipe, nil); err == nil || !strings.Contains(err.Error(), "no regular file") {
+		t.Errorf("a pipe without a writer: %v", err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) > 0 {
+		t.Errorf("a failed opening left %v behind (%v)", left, err)
 	}
 	n := newNode(t, sim.Config{Path: path, State: newState(t, 1, true, "h100-80gb")})
 	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {

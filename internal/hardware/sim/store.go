@@ -36,26 +36,33 @@ func newMemoryStore(s *State) (*store, error) {
 	return &store{state: own}, nil
 }
 
-// openFile opens a state file; initial is written if there is none yet.
+// openFile opens a state file; initial is written if there is none yet. An
+// existing file is only read: the lock file appears with the first change.
 func openFile(path string, initial *State) (*store, error) {
 	st := &store{path: path, lock: flock.New(path + ".lock")}
-	if err := st.lock.Lock(); err != nil {
-		return nil, fmt.Errorf("lock simulator state %s: %w", path, err)
-	}
-	defer st.unlock()
 	_, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) && initial != nil {
-		own := initial.Clone()
-		if err := own.resolve(); err != nil {
-			return nil, err
-		}
-		return st, st.write(own)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("simulator state: %w; create it with a list of models first", err)
+		return st, st.create(initial)
 	}
 	_, err = st.read()
 	return st, err
+}
+
+// create writes the first state, unless another process was faster.
+func (st *store) create(initial *State) error {
+	if err := st.lock.Lock(); err != nil {
+		return fmt.Errorf("lock simulator state %s: %w", st.path, err)
+	}
+	defer st.unlock()
+	if _, err := os.Stat(st.path); err == nil {
+		_, err = st.read()
+		return err
+	}
+	own := initial.Clone()
+	if err := own.resolve(); err != nil {
+		return err
+	}
+	return st.write(own)
 }
 
 // view returns the newest committed state. It must not be changed.
@@ -118,6 +125,12 @@ func (st *store) read() (*State, error) {
 // readBounded reads one byte more than allowed, so that ParseState sees that
 // the file is too large without the memory for all of it.
 func readBounded(path string) ([]byte, error) {
+	// Opening a pipe would wait for its writer, maybe for ever.
+	if info, err := os.Stat(path); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no regular file", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
