@@ -49,14 +49,13 @@ type counters struct {
 	model       *gpu.Model
 	set         string
 	constraints []constraint
-	// whole marks a GPU that is offered as one device only: a single counter
-	// makes the GPU and its share twin exclude each other.
-	whole bool
 }
 
-func newCounters(index int, m *gpu.Model, mig bool) counters {
-	c := counters{model: m, set: gpuName(index), whole: !mig}
-	if mig {
+// newCounters does not depend on the MIG mode: devices that are held from
+// before a change of mode must find their counters.
+func newCounters(index int, m *gpu.Model) counters {
+	c := counters{model: m, set: gpuName(index)}
+	if m.HasMIG() {
 		c.constraints = constraints(m)
 	}
 	return c
@@ -137,7 +136,8 @@ func (c counters) counterSet() resourceapi.CounterSet {
 // all is every counter at its full value: what the GPU holds, and what a
 // device that is the whole GPU takes.
 func (c counters) all() map[string]resourceapi.Counter {
-	if c.whole {
+	if !c.model.HasMIG() {
+		// One counter makes the GPU and its share twin exclude each other.
 		return map[string]resourceapi.Counter{"gpu": counter(1)}
 	}
 	out := map[string]resourceapi.Counter{}

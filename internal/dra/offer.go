@@ -30,6 +30,18 @@ type Offer struct {
 	Note string
 }
 
+// Resolve turns Auto into what the GPU's mode says now. Callers do it once, at
+// start: a mode that somebody switches later must not change what is offered.
+func (p MIGPolicy) Resolve(g gpu.GPU) MIGPolicy {
+	switch {
+	case p != MIGAuto:
+		return p
+	case g.MIGMode == gpu.MIGEnabled:
+		return MIGOn
+	}
+	return MIGOff
+}
+
 // OfferOf decides what a GPU publishes. Boards without MIG and vGPU guests are
 // offered whole. Ampere cannot switch MIG mode without a GPU reset, which
 // Reslice never does by itself, so its current mode decides; later generations

@@ -11,13 +11,13 @@ import (
 	"reslice.dev/internal/placement"
 )
 
-// orders remembers what [placement.Order] found. The search takes some tens of
-// milliseconds, a node asks for each of its GPUs at each publication, and the
+// orders remembers what [placement.Order] found. The search takes some tenths
+// of a second, a node asks for each of its GPUs at each publication, and the
 // answer depends on nothing but the key.
 var orders = struct {
 	sync.Mutex
-	known map[string][]gpu.Partition
-}{known: map[string][]gpu.Partition{}}
+	known map[string]func() []gpu.Partition
+}{known: map[string]func() []gpu.Partition{}}
 
 // maxOrders bounds the memory of a process that is handed ever new mixes.
 const maxOrders = 256
@@ -35,22 +35,23 @@ func partitionOrder(g GPU) ([]gpu.Partition, error) {
 	slices.SortFunc(want, gpu.ComparePartitions)
 	slices.SortFunc(got, gpu.ComparePartitions)
 	if !slices.Equal(want, got) {
-		return nil, fmt.Errorf("the order given lists %d partitions, the model %s has %d: list each exactly once", len(got), g.Model.ID, len(want))
+		return nil, fmt.Errorf("the order given is not one of the %d partitions of %s, each listed exactly once", len(want), g.Model.ID)
 	}
 	return g.Order, nil
 }
 
+// rememberedOrder searches each order once; GPUs that need another do not wait.
 func rememberedOrder(m *gpu.Model, mix placement.Mix) []gpu.Partition {
-	key := fmt.Sprintf("%d %d %+v %v", m.MemorySlices, m.ComputeSlices, m.Profiles, mix)
+	key := fmt.Sprintf("%d %d %+v %v", m.MemorySlices, m.ComputeSlices, m.Profiles, mix.Normalized())
 	orders.Lock()
-	defer orders.Unlock()
-	if o, ok := orders.known[key]; ok {
-		return o
+	find, ok := orders.known[key]
+	if !ok {
+		if len(orders.known) >= maxOrders {
+			clear(orders.known)
+		}
+		find = sync.OnceValue(func() []gpu.Partition { return placement.Order(m, mix) })
+		orders.known[key] = find
 	}
-	if len(orders.known) >= maxOrders {
-		clear(orders.known)
-	}
-	o := placement.Order(m, mix)
-	orders.known[key] = o
-	return o
+	orders.Unlock()
+	return find()
 }

@@ -49,6 +49,11 @@ type GPU struct {
 	// Mix is the expected mix of requests, which orders the placements; nil
 	// means [placement.DefaultMix].
 	Mix placement.Mix
+	// Held are the devices of this GPU that claims hold. They stay published
+	// whatever the settings say; see [ReasonWithdrawn].
+	Held []Held
+	// Taints keep new claims off devices.
+	Taints []Taint
 	// Order overrides the order of partitions; nil means [placement.Order].
 	// It must list every partition of the model exactly once.
 	Order []gpu.Partition
@@ -57,7 +62,9 @@ type GPU struct {
 // Pool is what one GPU publishes. Slices[0] holds the counters and no devices;
 // the others hold devices, in the order in which the scheduler tries them.
 type Pool struct {
-	Name   string
+	Name string
+	// Index is the number of the GPU.
+	Index  int
 	Slices []Slice
 	// Devices says what each published device is, by its name.
 	Devices map[string]Device
@@ -149,7 +156,7 @@ func pool(n Node, g GPU) (Pool, error) {
 		return Pool{}, fmt.Errorf("GPU %s: %w", g.UUID, err)
 	}
 	b := builder{node: n, gpu: g, offer: OfferOf(g.GPU, g.MIG)}
-	b.counters = newCounters(g.Index, g.Model, b.offer.MIG)
+	b.counters = newCounters(g.Index, g.Model)
 	if c := len(b.counters.all()); c > maxCounters {
 		return Pool{}, fmt.Errorf("GPU %s: %d counters, the API allows %d", g.UUID, c, maxCounters)
 	}
@@ -161,9 +168,9 @@ func pool(n Node, g GPU) (Pool, error) {
 		b.order = order
 	}
 	b.build()
-	p := Pool{Name: PoolName(n.Name, g.Index), Devices: b.meaning}
-	if b.offer.Note != "" {
-		p.Notes = append(p.Notes, fmt.Sprintf("%s: %s", p.Name, b.offer.Note))
+	p := Pool{Name: PoolName(n.Name, g.Index), Index: g.Index, Devices: b.meaning}
+	for _, note := range b.notes {
+		p.Notes = append(p.Notes, fmt.Sprintf("%s: %s", p.Name, note))
 	}
 	p.Slices = append(p.Slices, Slice{SharedCounters: []resourceapi.CounterSet{b.counters.counterSet()}})
 	for chunk := range slices.Chunk(b.devices, MaxDevicesPerSlice) {
@@ -181,13 +188,19 @@ type builder struct {
 	order    []gpu.Partition
 	devices  []resourceapi.Device
 	meaning  map[string]Device
+	// withdrawn marks devices that are only published because they are held.
+	withdrawn map[string]bool
+	notes     []string
 }
 
 // build adds exclusive devices first, smallest profile first, then the share
 // twins: the scheduler takes the first that fits, and every exclusive device
 // is cheaper to check than a shared one.
 func (b *builder) build() {
-	b.meaning = map[string]Device{}
+	b.meaning, b.withdrawn = map[string]Device{}, map[string]bool{}
+	if b.offer.Note != "" {
+		b.notes = append(b.notes, b.offer.Note)
+	}
 	if b.offer.MIG {
 		for _, p := range b.order {
 			b.addMIG(p, false)
@@ -198,7 +211,9 @@ func (b *builder) build() {
 	}
 	if b.offer.MIG && b.gpu.Sharing.onMIG() {
 		for _, p := range b.order {
-			b.addMIG(p, true)
+			if prof, _ := b.gpu.Model.Profile(p.Profile); shareable(prof) {
+				b.addMIG(p, true)
+			}
 		}
 	}
 	// Where the driver does not say how much memory there is, nothing would
@@ -206,6 +221,7 @@ func (b *builder) build() {
 	if b.offer.Whole && b.gpu.Sharing.onGPU() && b.gpu.Model.MemoryBytes > 0 {
 		b.addGPU(true)
 	}
+	b.keep()
 	b.add(Device{Name: monitorName(b.gpu.Index), Kind: KindMonitor}, resourceapi.Device{
 		Attributes: monitorAttributes(b.node, b.gpu),
 	})
@@ -214,6 +230,7 @@ func (b *builder) build() {
 func (b *builder) add(meaning Device, d resourceapi.Device) {
 	meaning.GPU = b.gpu.UUID
 	d.Name = meaning.Name
+	d.Taints = b.taintsOf(meaning)
 	if meaning.Shared {
 		d.AllowMultipleAllocations = ptr.To(true)
 	}
@@ -238,7 +255,7 @@ func (b *builder) addGPU(shared bool) {
 
 func (b *builder) addMIG(p gpu.Partition, shared bool) {
 	prof, ok := b.gpu.Model.Profile(p.Profile)
-	if !ok || (shared && !shareable(prof)) {
+	if !ok || !slices.Contains(prof.Placements, p.Placement) {
 		return
 	}
 	meaning := Device{Name: deviceName(b.gpu.Index, p), Kind: KindMIG, Partition: p, Shared: shared}

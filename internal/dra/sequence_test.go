@@ -10,6 +10,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"pgregory.net/rapid"
 
+	"reslice.dev/internal/cluster"
 	"reslice.dev/internal/dra"
 	"reslice.dev/internal/gpu"
 )
@@ -18,58 +19,66 @@ import (
 // knows nothing of counters, only the law of layouts and that a whole GPU and
 // its partitions are the same silicon.
 type silicon struct {
-	pool   dra.Pool
-	model  *gpu.Model
-	layout gpu.Layout
-	whole  bool
-	shares map[string]int64 // device -> memory taken by its shares, in bytes
-	users  map[string]int   // device -> shares on it
+	pool    dra.Pool
+	setting dra.GPU // what the operator and faults say now
+	model   *gpu.Model
+	layout  gpu.Layout
+	whole   bool
+	shares  map[string]amounts // device -> what its shares took
+	users   map[string]int     // device -> shares on it
 }
 
-// room reports whether a device can take a request of so much memory.
-func (s *silicon) room(d dra.Device, memory int64) bool {
-	if s.users[d.Name] > 0 {
-		return s.shares[d.Name]+s.memory(d, memory) <= s.size(d) && s.users[d.Name] < s.clients(d)
-	}
-	if s.memory(d, memory) > s.size(d) {
+// amounts are what a share takes, or what a device has to share.
+type amounts struct{ memory, sms, clients int64 }
+
+func (a amounts) plus(b amounts, sign int64) amounts {
+	return amounts{a.memory + sign*b.memory, a.sms + sign*b.sms, a.clients + sign*b.clients}
+}
+
+func (a amounts) within(b amounts) bool {
+	return a.memory <= b.memory && a.sms <= b.sms && a.clients <= b.clients
+}
+
+// room reports whether a device can take a request.
+func (s *silicon) room(d dra.Device, a ask) bool {
+	if d.Shared && !s.shares[d.Name].plus(s.taken(d, a), 1).within(s.size(d)) {
 		return false
 	}
-	if d.Kind == dra.KindGPU {
+	switch {
+	case s.users[d.Name] > 0:
+		return true
+	case a.memory > s.size(d).memory: // on exclusive devices it filters
+		return false
+	case d.Kind == dra.KindGPU:
 		return !s.whole && s.layout.Len() == 0
 	}
 	return !s.whole && s.layout.Accepts(d.Partition)
 }
 
-// clients is how many shares of one client each a device holds.
-func (s *silicon) clients(d dra.Device) int {
-	p, _ := s.model.Profile(d.Partition.Profile)
+func (s *silicon) size(d dra.Device) amounts {
 	if d.Kind == dra.KindGPU {
-		p.ComputeSlices = 0
-	}
-	return s.model.MPSClients(13010, p.ComputeSlices)
-}
-
-func (s *silicon) size(d dra.Device) int64 {
-	if d.Kind == dra.KindGPU {
-		return s.model.MemoryBytes
+		return amounts{s.model.MemoryBytes, int64(s.model.Multiprocessors), int64(s.model.MPSClients(13010, 0))}
 	}
 	p, _ := s.model.Profile(d.Partition.Profile)
-	return p.MemoryBytes
+	return amounts{p.MemoryBytes, int64(p.Multiprocessors), int64(s.model.MPSClients(13010, p.ComputeSlices))}
 }
 
-func (s *silicon) memory(d dra.Device, asked int64) int64 {
-	if asked == 0 {
-		return s.size(d)
+// taken is what a share takes that asks for so much: all the memory, no SM and
+// one client by default.
+func (s *silicon) taken(d dra.Device, a ask) amounts {
+	out := amounts{max(a.memory, dra.MinShareBytes), a.sms, max(a.clients, 1)}
+	if a.memory == 0 {
+		out.memory = s.size(d).memory
 	}
-	return max(asked, dra.MinShareBytes)
+	return out
 }
 
-func (s *silicon) take(t tb, d dra.Device, memory int64) {
-	if !s.room(d, memory) {
+func (s *silicon) take(t tb, d dra.Device, a ask) {
+	if !s.room(d, a) {
 		t.Fatalf("allocator gave out %s over what the silicon holds: layout %v, whole %v, shares %v", d.Name, s.layout, s.whole, s.shares)
 	}
 	if d.Shared {
-		s.shares[d.Name] += s.memory(d, memory)
+		s.shares[d.Name] = s.shares[d.Name].plus(s.taken(d, a), 1)
 		s.users[d.Name]++
 		if s.users[d.Name] > 1 {
 			return
@@ -86,9 +95,9 @@ func (s *silicon) take(t tb, d dra.Device, memory int64) {
 	s.layout = next
 }
 
-func (s *silicon) free(d dra.Device, memory int64) {
+func (s *silicon) free(d dra.Device, a ask) {
 	if d.Shared {
-		s.shares[d.Name] -= s.memory(d, memory)
+		s.shares[d.Name] = s.shares[d.Name].plus(s.taken(d, a), -1)
 		s.users[d.Name]--
 		if s.users[d.Name] > 0 {
 			return
@@ -99,6 +108,22 @@ func (s *silicon) free(d dra.Device, memory int64) {
 		return
 	}
 	s.layout = s.layout.Without(d.Partition)
+}
+
+// closed reports whether a device takes no new claims: because of a fault, or
+// because the settings do not offer it and it is only there for its holder.
+func (s *silicon) closed(d dra.Device) bool {
+	for _, t := range s.setting.Taints {
+		if t.On == nil || d.Kind == dra.KindGPU || t.On.Overlaps(d.Partition.Placement) {
+			return true
+		}
+	}
+	offer := dra.OfferOf(s.setting.GPU, s.setting.MIG)
+	sharing := s.setting.Sharing
+	if d.Kind == dra.KindGPU {
+		return !offer.Whole || (d.Shared && sharing != dra.SharingGPU && sharing != dra.SharingAll)
+	}
+	return !offer.MIG || (d.Shared && sharing != dra.SharingMIG && sharing != dra.SharingAll)
 }
 
 // matches says which devices a request may get, without the scheduler's CEL.
@@ -124,6 +149,11 @@ func matches(a ask, d dra.Device, m *gpu.Model) bool {
 	return false
 }
 
+var (
+	policies = []dra.MIGPolicy{dra.MIGOn, dra.MIGDynamic, dra.MIGOff}
+	sharings = []dra.Sharing{dra.SharingNone, dra.SharingGPU, dra.SharingMIG, dra.SharingAll, dra.SharingAll}
+)
+
 type sequence struct {
 	t     *rapid.T
 	gpus  []*silicon
@@ -144,12 +174,12 @@ func (s *sequence) feasible(asks []ask) bool {
 	}
 	for _, g := range s.gpus {
 		for _, d := range devicesOf(g.pool) {
-			if !matches(asks[0], d, g.model) || !g.room(d, asks[0].memory) {
+			if g.closed(d) || !matches(asks[0], d, g.model) || !g.room(d, asks[0]) {
 				continue
 			}
-			g.take(s.t, d, asks[0].memory)
+			g.take(s.t, d, asks[0])
 			ok := s.feasible(asks[1:])
-			g.free(d, asks[0].memory)
+			g.free(d, asks[0])
 			if ok {
 				return true
 			}
@@ -172,13 +202,13 @@ func (s *sequence) settle(h holding, take bool) {
 	for i, r := range h.result.Devices.Results {
 		g := s.gpus[slices.IndexFunc(s.gpus, func(g *silicon) bool { return g.pool.Name == r.Pool })]
 		d := g.pool.Devices[r.Device]
-		if !matches(h.asks[i], d, g.model) {
+		if !matches(h.asks[i], d, g.model) || (take && g.closed(d)) {
 			s.t.Fatalf("request %+v got %s", h.asks[i], r.Device)
 		}
 		if take {
-			g.take(s.t, d, h.asks[i].memory)
+			g.take(s.t, d, h.asks[i])
 		} else {
-			g.free(d, h.asks[i].memory)
+			g.free(d, h.asks[i])
 		}
 	}
 }
@@ -193,30 +223,82 @@ func (s *sequence) drawAsk() ask {
 	if a.class == dra.ClassShare && rapid.IntRange(0, 3).Draw(s.t, "whole device") > 0 {
 		a.memory = rapid.Int64Range(1, 40).Draw(s.t, "GiB") << 30
 	}
+	if a.class == dra.ClassShare {
+		a.sms = rapid.SampledFrom([]int64{0, 0, 1, 16, 46, 132, 133}).Draw(s.t, "SMs")
+		a.clients = rapid.SampledFrom([]int64{0, 0, 1, 7, 30, 60}).Draw(s.t, "clients")
+	}
 	return a
+}
+
+// change lets the operator set something else on one GPU, or a fault taint a
+// part of it, while claims hold devices.
+func (s *sequence) change(w *cluster.WhatIf) {
+	i := rapid.IntRange(0, len(s.gpus)-1).Draw(s.t, "changed GPU")
+	g := &s.node.GPUs[i]
+	g.MIG = rapid.SampledFrom(policies).Draw(s.t, "new MIG")
+	g.Sharing = rapid.SampledFrom(sharings).Draw(s.t, "new sharing")
+	if g.MIGMode != gpu.MIGUnsupported {
+		g.MIGMode = rapid.SampledFrom([]gpu.MIGMode{gpu.MIGDisabled, gpu.MIGEnabled}).Draw(s.t, "new mode")
+	}
+	g.Taints = nil
+	if rapid.Bool().Draw(s.t, "fault") {
+		t := dra.Taint{Reason: "test", Effect: resourceapi.DeviceTaintEffectNoSchedule}
+		if parts := g.Model.Partitions(); len(parts) > 0 && rapid.Bool().Draw(s.t, "of a part") {
+			at := rapid.SampledFrom(parts).Draw(s.t, "faulty").Placement
+			t.On = &at
+		}
+		g.Taints = []dra.Taint{t}
+	}
+	g.Held = nil
+	for _, h := range s.live {
+		for _, r := range h.result.Devices.Results {
+			if d, ok := s.gpus[i].pool.Devices[r.Device]; ok && r.Pool == s.gpus[i].pool.Name {
+				g.Held = append(g.Held, dra.Held{Kind: d.Kind, Partition: d.Partition, Shared: d.Shared})
+			}
+		}
+	}
+	s.publish()
+	w.SetSlices(dra.ResourceSlices(s.node, s.pools))
+	for _, h := range s.live {
+		for _, r := range h.result.Devices.Results {
+			g := s.gpus[slices.IndexFunc(s.gpus, func(g *silicon) bool { return g.pool.Name == r.Pool })]
+			if _, ok := g.pool.Devices[r.Device]; !ok {
+				s.t.Fatalf("%s is held and no longer published", r.Device)
+			}
+		}
+	}
+}
+
+func (s *sequence) publish() {
+	s.pools = mustPools(s.t, s.node)
+	for i := range s.gpus {
+		s.gpus[i].pool, s.gpus[i].setting = s.pools[i], s.node.GPUs[i]
+		checkPool(s.t, s.pools[i])
+	}
 }
 
 // TestSchedulerAndSiliconAgreeOnRandomSequences plays random claims with one
 // to three requests on nodes of several models, in every mode that a node can
-// publish: the allocator must never give out what the silicon cannot hold, and
-// must find a way whenever there is one.
+// publish, while the operator changes settings and faults come and go: the
+// allocator must never give out what the silicon cannot hold, and must find a
+// way whenever there is one.
 func TestSchedulerAndSiliconAgreeOnRandomSequences(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &sequence{t: t, live: map[string]holding{}}
 		for i := range rapid.IntRange(1, 3).Draw(t, "GPUs") {
 			m := mustModel(t, rapid.SampledFrom([]string{"h100-80gb", "h200-141gb", "a30-24gb", "a100-40gb", "rtxpro6000-96gb", "t4-16gb"}).Draw(t, "model"))
-			policy := rapid.SampledFrom([]dra.MIGPolicy{dra.MIGOn, dra.MIGDynamic, dra.MIGOff}).Draw(t, "MIG")
-			sharing := rapid.SampledFrom([]dra.Sharing{dra.SharingNone, dra.SharingGPU, dra.SharingMIG, dra.SharingAll, dra.SharingAll}).Draw(t, "sharing")
+			policy := rapid.SampledFrom(policies).Draw(t, "MIG")
+			sharing := rapid.SampledFrom(sharings).Draw(t, "sharing")
 			s.node.GPUs = append(s.node.GPUs, oneGPU(i, m, policy, sharing))
-			s.gpus = append(s.gpus, &silicon{model: m, layout: gpu.NewLayout(m), shares: map[string]int64{}, users: map[string]int{}})
+			s.gpus = append(s.gpus, &silicon{model: m, layout: gpu.NewLayout(m), shares: map[string]amounts{}, users: map[string]int{}})
 		}
 		s.node = nodeOf(s.node.GPUs...)
-		s.pools = mustPools(t, s.node)
-		for i := range s.gpus {
-			s.gpus[i].pool = s.pools[i]
-		}
+		s.publish()
 		w := whatIf(s.node, s.pools)
 		for i := range rapid.IntRange(1, 25).Draw(t, "steps") {
+			if rapid.IntRange(0, 7).Draw(t, "change settings") == 0 {
+				s.change(w)
+			}
 			if len(s.live) > 0 && rapid.IntRange(0, 2).Draw(t, "end one") == 0 {
 				keys := []string{}
 				for k := range s.live {

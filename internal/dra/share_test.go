@@ -3,12 +3,14 @@
 package dra_test
 
 import (
+	"fmt"
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/utils/ptr"
 
 	"reslice.dev/internal/dra"
+	"reslice.dev/internal/gpu"
 )
 
 func TestSharesNeverExceedTheMemory(t *testing.T) {
@@ -43,6 +45,68 @@ func TestAShareClaimWithoutANumberGetsTheWholeDevice(t *testing.T) {
 	}
 	if allocate(t, w, claimOf("d", ask{class: dra.ClassShare, start: -1, memory: 1 << 30})) != nil {
 		t.Error("a second share fits beside the whole device")
+	}
+}
+
+// TestEachShareCapacityHasItsDefaultAndItsLimit: what a claim does not name has
+// a default, and the sums of what claims name end at the device's.
+func TestEachShareCapacityHasItsDefaultAndItsLimit(t *testing.T) {
+	n := nodeOf(oneGPU(0, mustModel(t, "h100-80gb"), dra.MIGOff, dra.SharingGPU))
+	w := whatIf(n, mustPools(t, n))
+	small := ask{class: dra.ClassShare, start: -1, memory: 1 << 30}
+	res := allocate(t, w, claimOf("c", small))
+	for name, want := range map[resourceapi.QualifiedName]int64{dra.CapMemory: 1 << 30, dra.CapMultiprocessors: 0, dra.CapClients: 1} {
+		if got := res[0].Devices.Results[0].ConsumedCapacity[name]; got.Value() != want {
+			t.Errorf("%s: %s consumed, want %d", name, got.String(), want)
+		}
+	}
+	for name, tc := range map[string]struct {
+		first, second ask
+		fit           bool
+	}{
+		"SMs to the last":     {ask{sms: 100}, ask{sms: 32}, true},
+		"SMs beyond":          {ask{sms: 100}, ask{sms: 33}, false},
+		"clients to the last": {ask{clients: 59}, ask{}, true},
+		"clients beyond":      {ask{clients: 60}, ask{}, false},
+	} {
+		first, second := small, small
+		first.sms, first.clients, second.sms = tc.first.sms, tc.first.clients, tc.second.sms
+		held := allocate(t, w, claimOf("a", first))
+		if held == nil {
+			t.Fatalf("%s: the first share does not fit", name)
+		}
+		w.Commit(held...)
+		if got := allocate(t, w, claimOf("b", second)) != nil; got != tc.fit {
+			t.Errorf("%s: fits %v", name, got)
+		}
+		w.Release(held...)
+	}
+}
+
+// TestTaintsCoverWhatOverlaps: a fault of one placement taints what shares
+// silicon with it, and the weightiest effect survives the API's limit.
+func TestTaintsCoverWhatOverlaps(t *testing.T) {
+	g := oneGPU(0, mustModel(t, "h100-80gb"), dra.MIGDynamic, dra.SharingAll)
+	at := gpu.Placement{Start: 4, Size: 4}
+	g.Taints = []dra.Taint{{Reason: "xid", Value: "94", Effect: resourceapi.DeviceTaintEffectNoSchedule, On: &at}}
+	pool := mustPools(t, nodeOf(g))[0]
+	for _, s := range pool.Slices {
+		for _, d := range s.Devices {
+			m := pool.Devices[d.Name]
+			want := m.Kind == dra.KindGPU || (m.Kind == dra.KindMIG && m.Partition.Placement.End() > 4)
+			if got := len(d.Taints) == 1 && d.Taints[0].Key == "gpu.reslice.dev/xid"; got != want {
+				t.Errorf("%s: taints %v", d.Name, d.Taints)
+			}
+		}
+	}
+	g.Taints = nil
+	for i := range 20 {
+		g.Taints = append(g.Taints, dra.Taint{Reason: fmt.Sprintf("r%02d", i), Effect: resourceapi.DeviceTaintEffectNone})
+	}
+	g.Taints = append(g.Taints, dra.Taint{Reason: "lost", Effect: resourceapi.DeviceTaintEffectNoExecute})
+	d := mustPools(t, nodeOf(g))[0].Slices[1].Devices[0]
+	if len(d.Taints) != resourceapi.DeviceTaintsMaxLength || d.Taints[0].Effect != resourceapi.DeviceTaintEffectNoExecute {
+		t.Errorf("%d taints, the first %v", len(d.Taints), d.Taints[0])
 	}
 }
 

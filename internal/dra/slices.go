@@ -18,11 +18,10 @@ import (
 func ResourceSlices(n Node, pools []Pool) []*resourceapi.ResourceSlice {
 	var out []*resourceapi.ResourceSlice
 	for _, p := range pools {
-		_, gpuPart, _ := strings.Cut(p.Name, "/")
 		for i, s := range p.Slices {
 			out = append(out, &resourceapi.ResourceSlice{
 				TypeMeta:   metav1.TypeMeta{APIVersion: resourceapi.SchemeGroupVersion.String(), Kind: "ResourceSlice"},
-				ObjectMeta: metav1.ObjectMeta{Name: sliceName(i, n, gpuPart)},
+				ObjectMeta: metav1.ObjectMeta{Name: sliceName(i, n, gpuName(p.Index))},
 				Spec: resourceapi.ResourceSliceSpec{
 					Driver:         n.driver(),
 					NodeName:       ptr.To(n.Name),

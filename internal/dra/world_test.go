@@ -74,6 +74,8 @@ type ask struct {
 	profile string // label; empty for any
 	start   int    // placement start; -1 for any
 	memory  int64  // of a share; 0 asks for the whole device
+	sms     int64  // of a share; 0 leaves the default
+	clients int64  // of a share; 0 leaves the default
 }
 
 func (a ask) request(name string) resourceapi.DeviceRequest {
@@ -90,10 +92,16 @@ func (a ask) request(name string) resourceapi.DeviceRequest {
 	if expr != "" {
 		exact.Selectors = []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: expr}}}
 	}
-	if a.memory > 0 {
-		exact.Capacity = &resourceapi.CapacityRequirements{Requests: map[resourceapi.QualifiedName]resource.Quantity{
-			dra.CapMemory: *resource.NewQuantity(a.memory, resource.BinarySI),
-		}}
+	asked := map[resourceapi.QualifiedName]resource.Quantity{}
+	for name, n := range map[resourceapi.QualifiedName]int64{
+		dra.CapMemory: a.memory, dra.CapMultiprocessors: a.sms, dra.CapClients: a.clients,
+	} {
+		if n > 0 {
+			asked[name] = *resource.NewQuantity(n, resource.BinarySI)
+		}
+	}
+	if len(asked) > 0 {
+		exact.Capacity = &resourceapi.CapacityRequirements{Requests: asked}
 	}
 	return resourceapi.DeviceRequest{Name: name, Exactly: exact}
 }

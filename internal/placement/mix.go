@@ -31,11 +31,11 @@ const whole = "whole"
 // DefaultMix is the mix for which Reslice orders placements while it knows
 // nothing of a node's requests: mostly small, as inference is, with enough
 // large ones that their few placements are kept free. It is stated in parts of
-// a GPU, so it fits any model: by compute slices, 50 for the smallest size, 27
-// for the next, then 13, 5 and 5, over the plain profiles in order of size. Of
+// a GPU, so it fits any model: by compute slices, 55 for the smallest size, 25
+// for the next, then 12, 4 and 4, over the plain profiles in order of size. Of
 // the mixes tried, its order does best on average where the real mix is another.
 func DefaultMix(m *gpu.Model) Mix {
-	weights := []float64{50, 27, 13, 5, 5}
+	weights := []float64{55, 25, 12, 4, 4}
 	var mix Mix
 	last := 0
 	for _, p := range m.Profiles {

@@ -81,7 +81,7 @@ const (
 	maxRounds = 12
 	// climbs is how many of the best starts are climbed from. From one alone
 	// the search ends in a poor local optimum on some mixes.
-	climbs = 6
+	climbs = 3
 	// maxSides bounds the starts, which double with each profile of the mix.
 	maxSides = 6
 )

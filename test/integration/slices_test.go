@@ -46,6 +46,19 @@ var _ = Describe("what a node publishes", func() {
 		}
 	})
 
+	It("is stored with taints and with devices that only their holders keep", func(ctx SpecContext) {
+		m, err := models.ByID("h100-80gb")
+		Expect(err).NotTo(HaveOccurred())
+		g := gpuWith(0, m, gpu.MIGEnabled, dra.MIGOff, dra.SharingNone)
+		for _, p := range m.Partitions() {
+			g.Held = append(g.Held, dra.Held{Kind: dra.KindMIG, Partition: p}, dra.Held{Kind: dra.KindMIG, Partition: p, Shared: true})
+		}
+		for i := range 20 {
+			g.Taints = append(g.Taints, dra.Taint{Reason: fmt.Sprintf("r%d", i), Value: "x", Effect: resourceapi.DeviceTaintEffectNone})
+		}
+		expectStored(ctx, nodeWith(g))
+	})
+
 	It("is stored for a node of sixteen GPUs of mixed models", func(ctx SpecContext) {
 		var gpus []dra.GPU
 		for i := range 16 {
@@ -101,6 +114,11 @@ func expectStored(ctx SpecContext, n dra.Node) {
 		Expect(k8sClient.Create(ctx, slice)).To(Succeed())
 		stored := &resourceapi.ResourceSlice{}
 		Expect(k8sClient.Get(ctx, client.ObjectKeyFromObject(slice), stored)).To(Succeed())
+		for i := range stored.Spec.Devices { // the server sets the time of a taint
+			for j := range stored.Spec.Devices[i].Taints {
+				stored.Spec.Devices[i].Taints[j].TimeAdded = nil
+			}
+		}
 		Expect(equality.Semantic.DeepEqual(want.Spec, stored.Spec)).To(BeTrue(), "%s came back different", slice.Name)
 		Expect(k8sClient.Delete(ctx, slice)).To(Succeed())
 	}

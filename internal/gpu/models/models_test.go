@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -87,15 +88,10 @@ func TestTablesMatchTheSourceData(t *testing.T) {
 	}
 	var src struct {
 		Models []struct {
-			ID       string `json:"id"`
-			Profiles []struct {
-				Name       string `json:"name"`
-				ID         int    `json:"gi_profile_id"`
-				MemoryMiB  *int64 `json:"memory_mib"`
-				SM         *int   `json:"sm_count"`
-				Decoders   *int   `json:"decoders"`
-				Placements []gpu.Placement
-			} `json:"profiles"`
+			ID            string      `json:"id"`
+			MemorySlots   int         `json:"memory_slots"`
+			ComputeSlices int         `json:"compute_slices"`
+			Profiles      []sourceRow `json:"profiles"`
 		} `json:"models"`
 	}
 	if err := json.Unmarshal(raw, &src); err != nil {
@@ -107,23 +103,58 @@ func TestTablesMatchTheSourceData(t *testing.T) {
 			t.Error(err)
 			continue
 		}
+		if m.MemorySlices != b.MemorySlots || m.ComputeSlices != b.ComputeSlices {
+			t.Errorf("%s: %d memory and %d compute slices", b.ID, m.MemorySlices, m.ComputeSlices)
+		}
 		for _, r := range b.Profiles {
 			p, ok := m.Profile(gpu.ProfileID(r.ID))
-			if !ok {
-				if r.MemoryMiB != nil {
-					t.Errorf("%s %s is missing", b.ID, r.Name)
-				}
-				continue
-			}
-			if p.Name != r.Name || (r.MemoryMiB != nil && p.MemoryBytes != *r.MemoryMiB*mib) ||
-				(r.SM != nil && p.Multiprocessors != *r.SM) || (r.Decoders != nil && p.Engines.Decoder != *r.Decoders) {
+			switch {
+			case ok != (r.MemoryMiB != nil || r.Estimate != nil):
+				t.Errorf("%s %s: in the table %v", b.ID, r.Name, ok)
+			case ok && !r.agrees(p):
 				t.Errorf("%s %s differs: %+v", b.ID, r.Name, p)
-			}
-			if len(p.Placements) != len(r.Placements) {
-				t.Errorf("%s %s: %d placements, source has %d", b.ID, r.Name, len(p.Placements), len(r.Placements))
 			}
 		}
 	}
+}
+
+// sourceRow is a profile in the collected figures; null is unknown.
+type sourceRow struct {
+	Name          string          `json:"name"`
+	ID            int             `json:"gi_profile_id"`
+	Kind          int             `json:"nvml_profile_enum"`
+	ComputeSlices int             `json:"compute_slices"`
+	MemorySlices  int             `json:"memory_slices"`
+	Max           int             `json:"max_instances"`
+	MemoryMiB     *int64          `json:"memory_mib"`
+	SM            *int            `json:"sm_count"`
+	Copy          *int            `json:"copy_engines"`
+	Decoders      *int            `json:"decoders"`
+	Encoders      *int            `json:"encoders"`
+	JPEG          *int            `json:"jpeg"`
+	OFA           *int            `json:"ofa"`
+	Placements    []gpu.Placement `json:"placements"`
+	Estimate      map[string]int  `json:"estimate"`
+}
+
+func (r sourceRow) agrees(p gpu.Profile) bool {
+	same := func(have int, seen *int, estimate string) bool {
+		if seen == nil {
+			guess, ok := r.Estimate[estimate]
+			return (ok && have == guess) || (!ok && have == gpu.Unknown)
+		}
+		return have == *seen
+	}
+	memory := p.MemoryBytes == int64(r.Estimate["memory_mib"])*mib
+	if r.MemoryMiB != nil {
+		memory = p.MemoryBytes == *r.MemoryMiB*mib
+	}
+	e := p.Engines
+	return memory && p.Name == r.Name && p.Kind == r.Kind && p.Estimated == (r.Estimate != nil) &&
+		p.ComputeSlices == r.ComputeSlices && p.MemorySlices == r.MemorySlices && p.MaxInstances == r.Max &&
+		slices.Equal(p.Placements, r.Placements) && same(p.Multiprocessors, r.SM, "sm_count") &&
+		same(e.Copy, r.Copy, "copy_engines") && same(e.Decoder, r.Decoders, "decoders") &&
+		same(e.Encoder, r.Encoders, "encoders") && same(e.JPEG, r.JPEG, "jpeg") && same(e.OFA, r.OFA, "ofa")
 }
 
 func FuzzParse(f *testing.F) {
