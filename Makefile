@@ -14,6 +14,10 @@ CORE := ./internal/gpu/... ./internal/placement/... ./internal/dra/... ./interna
 # The programs that load the NVIDIA driver, which needs cgo.
 NODE := ./cmd/gpu-kubelet-plugin
 
+# The seed of the property tests. Zero draws other cases each time; a failure
+# prints its seed.
+SEED := 1
+
 # How long each fuzz target runs.
 FUZZTIME ?= 30s
 
@@ -39,11 +43,15 @@ test: test-unit test-race integration ## Run all tests
 
 .PHONY: test-unit
 test-unit: ## Run the unit and property tests
-	@$(STAGE) test-unit sh -c 'go test $$(go list ./... | grep -v /test/integration)'
+	@$(STAGE) test-unit scripts/go-test.sh $(SEED) './cmd/... ./internal/... ./test/bench/...'
 
 .PHONY: test-race
 test-race: ## Run the tests of the core packages with the race detector
-	@$(STAGE) test-race env CGO_ENABLED=1 go test -race -short $(CORE)
+	@$(STAGE) test-race env CGO_ENABLED=1 scripts/go-test.sh $(SEED) '$(CORE)' -race -short
+
+.PHONY: test-long
+test-long: ## Run the property tests longer, with a new seed each time
+	@$(STAGE) test-long env RAPID_CHECKS=2000 scripts/go-test.sh 0 './internal/...' -timeout 60m
 
 .PHONY: integration
 integration: cluster-binaries ## Run the specs that need a real API server

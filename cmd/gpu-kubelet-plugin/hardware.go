@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,9 +14,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"reslice.dev/internal/dra"
+	"reslice.dev/internal/gpu"
 	"reslice.dev/internal/hardware"
 	"reslice.dev/internal/hardware/nvml"
 	"reslice.dev/internal/hardware/sim"
+	"reslice.dev/internal/plugin"
 )
 
 // Names of the flags that describe simulated GPUs.
@@ -23,6 +26,7 @@ const (
 	flagSimModel = "sim-model"
 	flagSimGPUs  = "sim-gpus"
 	flagSimState = "sim-state"
+	flagNodeName = "node-name"
 )
 
 // freshFlags describe GPUs that are simulated from nothing.
@@ -69,8 +73,9 @@ func (f *hardwareFlags) add(flags *pflag.FlagSet) {
 }
 
 // open returns the GPUs that the flags name. The MIG policy tells in which
-// mode fresh simulated GPUs start.
-func (f *hardwareFlags) open(node string, mig dra.MIGPolicy) (hardware.Node, error) {
+// mode fresh simulated GPUs start. A state file brings the name of its node,
+// unless a flag gives another.
+func (f *hardwareFlags) open(cfg *plugin.Config) (hardware.Node, error) {
 	switch f.kind {
 	case "nvml":
 		for _, name := range []string{flagSimModel, flagSimGPUs, flagSimState} {
@@ -80,14 +85,17 @@ func (f *hardwareFlags) open(node string, mig dra.MIGPolicy) (hardware.Node, err
 		}
 		return nvml.Open(nvml.Options{})
 	case "sim":
-		return f.openSim(node, mig)
+		return f.openSim(cfg)
 	}
 	return nil, fmt.Errorf("unknown hardware %q: write --hardware=nvml or --hardware=sim", f.kind)
 }
 
-func (f *hardwareFlags) openSim(node string, mig dra.MIGPolicy) (hardware.Node, error) {
-	if f.stateFile == "" {
-		state, err := f.state(node, mig == dra.MIGOn)
+func (f *hardwareFlags) openSim(cfg *plugin.Config) (hardware.Node, error) {
+	if !f.declared.Changed(flagSimState) {
+		if err := dra.ValidateNames("", cfg.NodeName); err != nil {
+			return nil, err
+		}
+		state, err := f.state(cfg.NodeName, cfg.MIG == dra.MIGOn)
 		if err != nil {
 			return nil, err
 		}
@@ -96,11 +104,20 @@ func (f *hardwareFlags) openSim(node string, mig dra.MIGPolicy) (hardware.Node, 
 	if f.declared.Changed(flagSimModel) || f.declared.Changed(flagSimGPUs) {
 		return nil, fmt.Errorf("--%s already says which GPUs there are: leave out --%s and --%s", flagSimState, flagSimModel, flagSimGPUs)
 	}
+	if f.stateFile == "" {
+		return nil, fmt.Errorf("--%s is empty: write the name of a file, or leave it out", flagSimState)
+	}
 	n, err := sim.Open(f.stateFile, time.Now)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("--%s: there is no file %s: write one with gpu-kubelet-plugin print-sim-state > %s", flagSimState, f.stateFile, f.stateFile)
 	}
-	return n, err
+	if err != nil {
+		return nil, err
+	}
+	if state, err := n.State(); err == nil && !f.declared.Changed(flagNodeName) {
+		cfg.NodeName = state.NodeName
+	}
+	return n, nil
 }
 
 // printSimStateCommand writes the state of fresh simulated GPUs, for people to
@@ -121,11 +138,14 @@ func printSimStateCommand() *cobra.Command {
 				return fmt.Errorf("--mig: GPUs start with MIG on or off, not %q", mig)
 			}
 			if err := dra.ValidateNames("", node); err != nil {
-				return fmt.Errorf("--node-name: %w", err)
+				return err
 			}
 			state, err := fresh.state(node, policy == dra.MIGOn)
 			if err != nil {
 				return err
+			}
+			if policy == dra.MIGOn && !slices.ContainsFunc(state.GPUs, func(g sim.GPUState) bool { return g.MIGMode == gpu.MIGEnabled }) {
+				return fmt.Errorf("--mig on: none of %s has MIG", strings.Join(fresh.models, ", "))
 			}
 			data, err := state.Encode()
 			if err != nil {
@@ -136,7 +156,7 @@ func printSimStateCommand() *cobra.Command {
 		},
 	}
 	fresh.add(cmd.Flags())
-	cmd.Flags().StringVar(&node, "node-name", defaultNodeName(), "name of the node, from which UUIDs follow; default: $NODE_NAME, else the host's name")
+	cmd.Flags().StringVar(&node, flagNodeName, defaultNodeName(), "name of the node, from which UUIDs follow; default: $NODE_NAME, else the host's name")
 	cmd.Flags().StringVar(&mig, "mig", "off", "MIG mode of the GPUs that have it: on or off")
 	return cmd
 }

@@ -45,10 +45,11 @@ func printSlicesCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	f.hardware.add(flags)
-	flags.StringVar(&f.cfg.NodeName, "node-name", defaultNodeName(), "name of the Kubernetes node; default: $NODE_NAME, else the host's name")
+	flags.StringVar(&f.cfg.NodeName, flagNodeName, defaultNodeName(), "name of the Kubernetes node; default: $NODE_NAME, else the host's name")
 	flags.StringVar(&f.cfg.DriverName, "driver-name", dra.DriverName, "DRA driver name, the domain of all attributes")
 	flags.StringVar(&f.mig, "mig", "", "MIG policy: on, off or dynamic; default: each GPU as it is")
-	flags.StringVar(&f.sharing, "sharing", string(dra.SharingGPU), "where shares are offered: none, gpu, mig or all")
+	flags.StringVar(&f.sharing, "sharing", "", "where shares are offered: none, gpu, mig or all; default: gpu")
+	flags.StringVar(&f.cfg.Tier, "tier", "", "value of the attribute tier; default: none")
 	flags.StringVar(&f.cfg.Mix, "mix", "", "expected mix of requests, which orders the placements: 1g=50,2g=30,whole=20; default: a mix for each model")
 	flags.StringVarP(&f.format, "output", "o", plugin.FormatYAML, "yaml, json or table")
 	return cmd
@@ -65,14 +66,14 @@ func (f *printFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err := plugin.ValidateFormat(f.format); err != nil {
 		return fmt.Errorf("--output: %w", err)
 	}
-	if err := dra.ValidateNames(f.cfg.DriverName, f.cfg.NodeName); err != nil {
-		return fmt.Errorf("--node-name, --driver-name: %w", err)
-	}
-	hw, err := f.hardware.open(f.cfg.NodeName, f.cfg.MIG)
+	hw, err := f.hardware.open(&f.cfg)
 	if err != nil {
 		return err
 	}
 	defer hw.Close() //nolint:errcheck // only read from, and the program ends here
+	if err := dra.ValidateNames(f.cfg.DriverName, f.cfg.NodeName); err != nil {
+		return err
+	}
 	node, err := plugin.Discover(ctx, hw, f.cfg)
 	if err != nil {
 		return err

@@ -88,7 +88,8 @@ func TestMistakesSayWhatToWrite(t *testing.T) {
 		"number":           {append(sim, "--sim-gpus=many"), `"many" is no int`},
 		"models":           {append(sim, "--sim-gpus=1", "--sim-model=h100-80gb,t4-16gb"), "--sim-gpus=2"},
 		"no --hardware":    {[]string{"--node-name=node-a", "--sim-gpus=2"}, "--hardware=sim"},
-		"no node name":     {append(sim, "--node-name="), "--node-name"},
+		"no node name":     {append(sim, "--node-name="), "node-a"},
+		"empty state":      {append(sim, "--sim-state="), "name of a file"},
 		"missing state":    {append(sim, "--sim-state="+broken+".missing"), "print-sim-state >"},
 		"a folder":         {append(sim, "--sim-state="+filepath.Dir(broken)), "no regular file"},
 		"broken state":     {append(sim, "--sim-state="+broken), "simulator state"},
@@ -114,7 +115,7 @@ func TestAStateFileMakesTheRoundTrip(t *testing.T) {
 	if err := os.WriteFile(path, state.Bytes(), 0o400); err != nil {
 		t.Fatal(err)
 	}
-	fromFile, _, err := print("--hardware=sim", "--node-name=node-a", "--sim-state="+path)
+	fromFile, _, err := print("--hardware=sim", "--sim-state="+path) // the file knows its node
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,6 +134,7 @@ func TestMistakesOfTheOtherCommandsSayWhatToWrite(t *testing.T) {
 		"on or off":            {"print-sim-state", "--mig=dynamic"},
 		"lower case":           {"print-sim-state", "--node-name=A"},
 		"takes no arguments":   {"print-sim-state", "x"},
+		"none of t4-16gb":      {"print-sim-state", "--node-name=a", "--sim-model=t4-16gb", "--mig=on"},
 		"h100-80gb, h100-94gb": {"print-sim-state", "--node-name=a", "--sim-model=x"},
 	} {
 		if err := run(context.Background(), args, &bytes.Buffer{}, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), want) {
@@ -146,9 +148,14 @@ func FuzzPrintSlices(f *testing.F) {
 	f.Add("h100-80gb", 8, "node-a", "on", "all", "1g=50,whole=5", "yaml", "gpu.reslice.dev", []byte(nil))
 	f.Add("a30-24gb,t4-16gb", 1, "n", "dynamic", "none", "", "table", "x", []byte(`{"version":1}`))
 	f.Add("", -1, "", "x", "", "=", "", "", []byte("{"))
+	var real bytes.Buffer
+	if err := run(context.Background(), []string{"print-sim-state", "--sim-gpus=1", "--mig=on", "--node-name=a"}, &real, &bytes.Buffer{}); err != nil {
+		f.Fatal(err)
+	}
+	f.Add("", 0, "node-a", "", "mig", "1g=1", "json", "gpu.reslice.dev", real.Bytes())
 	f.Fuzz(func(t *testing.T, model string, gpus int, node, mig, sharing, mix, format, driver string, state []byte) {
 		args := []string{"--hardware=sim", "--node-name=" + node, "--mig=" + mig, "--sharing=" + sharing, "--mix=" + mix, "-o=" + format, "--driver-name=" + driver}
-		if state == nil {
+		if len(state) == 0 { // the engine never hands out nil
 			args = append(args, "--sim-model="+model, "--sim-gpus="+strings.TrimSpace(jsonNumber(gpus)))
 		} else {
 			path := filepath.Join(t.TempDir(), "state.json")

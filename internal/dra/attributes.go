@@ -64,6 +64,7 @@ func (a attributes) setString(name, value string) {
 	if value == "" {
 		return
 	}
+	value = strings.ToValidUTF8(value, "?")
 	if len(value) > maxAttributeLength {
 		value = strings.ToValidUTF8(value[:maxAttributeLength], "")
 	}

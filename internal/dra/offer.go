@@ -30,6 +30,19 @@ type Offer struct {
 	Note string
 }
 
+// String says what is offered, for people.
+func (o Offer) String() string {
+	switch {
+	case o.Whole && o.MIG:
+		return "whole and as MIG devices"
+	case o.Whole:
+		return "whole"
+	case o.MIG:
+		return "as MIG devices"
+	}
+	return "not at all"
+}
+
 // Resolve turns Auto into what the GPU's mode says now. Callers do it once, at
 // start: a mode that somebody switches later must not change what is offered.
 func (p MIGPolicy) Resolve(g gpu.GPU) MIGPolicy {
@@ -96,8 +109,11 @@ func offerWithoutMIG(g gpu.GPU, policy MIGPolicy) Offer {
 func offerAsItIs(g gpu.GPU, policy MIGPolicy) Offer {
 	o := offerOfMode(g)
 	if policy == MIGDynamic || (policy == MIGOn && !o.MIG) || (policy == MIGOff && o.MIG) {
-		o.Note = fmt.Sprintf("GPU %s (%s) needs a reset to switch MIG mode, which is left to you: it is offered as it is, MIG %s; switch it with nvidia-smi -i %s -mig and reset it while idle",
-			g.UUID, g.Model.Architecture, g.MIGMode, g.PCIBusID)
+		o.Note = fmt.Sprintf("GPU %s (%s) needs a reset to switch MIG mode, which is left to you: it is offered as it is, MIG %s",
+			g.UUID, g.Model.Architecture, g.MIGMode)
+	}
+	if mode := map[MIGPolicy]int{MIGOff: 0, MIGOn: 1}; o.Note != "" && policy != MIGDynamic {
+		o.Note += fmt.Sprintf("; while nothing uses it, run nvidia-smi -i %s -mig %d and then nvidia-smi -i %s --gpu-reset", g.PCIBusID, mode[policy], g.PCIBusID)
 	}
 	return o
 }
@@ -105,7 +121,8 @@ func offerAsItIs(g gpu.GPU, policy MIGPolicy) Offer {
 // Sharing says on which devices shares are offered.
 type Sharing string
 
-// Sharing modes; SharingGPU is the default.
+// Sharing modes. The empty value is the default and means SharingGPU, without a
+// note where a GPU has nothing to share.
 const (
 	SharingNone Sharing = "none"
 	SharingGPU  Sharing = "gpu"
@@ -129,9 +146,7 @@ func ParseMIGPolicy(s string) (MIGPolicy, error) {
 // ParseSharing reads the value of a flag or setting; empty is the default.
 func ParseSharing(s string) (Sharing, error) {
 	switch v := Sharing(s); v {
-	case "":
-		return SharingGPU, nil
-	case SharingNone, SharingGPU, SharingMIG, SharingAll:
+	case "", SharingNone, SharingGPU, SharingMIG, SharingAll:
 		return v, nil
 	}
 	return "", fmt.Errorf("unknown sharing %q: write none, gpu, mig or all", s)

@@ -152,7 +152,7 @@ func pool(n Node, g GPU) (Pool, error) {
 	if g.Model == nil {
 		return Pool{}, fmt.Errorf("GPU %s has no model", g.UUID)
 	}
-	if err := g.Model.Validate(); err != nil {
+	if err := errors.Join(g.Model.Validate(), validateTaints(g.Taints)); err != nil {
 		return Pool{}, fmt.Errorf("GPU %s: %w", g.UUID, err)
 	}
 	b := builder{node: n, gpu: g, offer: OfferOf(g.GPU, g.MIG)}
@@ -200,6 +200,9 @@ func (b *builder) build() {
 	b.meaning, b.withdrawn = map[string]Device{}, map[string]bool{}
 	if b.offer.Note != "" {
 		b.notes = append(b.notes, b.offer.Note)
+	}
+	if s := b.gpu.Sharing; (s == SharingGPU && !b.offer.Whole) || (s == SharingMIG && !b.offer.MIG) {
+		b.notes = append(b.notes, fmt.Sprintf("sharing %q offers no shares of this GPU, which is offered %s", s, b.offer))
 	}
 	if b.offer.MIG {
 		for _, p := range b.order {
@@ -254,10 +257,7 @@ func (b *builder) addGPU(shared bool) {
 }
 
 func (b *builder) addMIG(p gpu.Partition, shared bool) {
-	prof, ok := b.gpu.Model.Profile(p.Profile)
-	if !ok || !slices.Contains(prof.Placements, p.Placement) {
-		return
-	}
+	prof, _ := b.gpu.Model.Profile(p.Profile)
 	meaning := Device{Name: deviceName(b.gpu.Index, p), Kind: KindMIG, Partition: p, Shared: shared}
 	d := resourceapi.Device{ConsumesCounters: b.counters.consumedBy(prof, p.Placement)}
 	if shared {

@@ -180,6 +180,8 @@ func TestMistakesAreRefusedWithWhatToWrite(t *testing.T) {
 		"UUID twice":  {func(n *dra.Node) { n.GPUs = append(n.GPUs, n.GPUs[0]) }, "two GPUs"},
 		"no UUID":     {func(n *dra.Node) { n.GPUs[0].UUID = "" }, "1 to 64"},
 		"no model":    {func(n *dra.Node) { n.GPUs[0].Model = nil }, "no model"},
+		"taint":       {func(n *dra.Node) { n.GPUs[0].Taints = []dra.Taint{{Reason: "not a label", Effect: "NoSchedule"}} }, "as labels"},
+		"effect":      {func(n *dra.Node) { n.GPUs[0].Taints = []dra.Taint{{Reason: "xid", Effect: "Never"}} }, "NoExecute"},
 		"short order": {func(n *dra.Node) { n.GPUs[0].Order = []gpu.Partition{} }, "exactly once"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -204,6 +206,29 @@ func TestUnknownFiguresAreLeftOut(t *testing.T) {
 					t.Errorf("%s: capacity %v, shared %v", d.Name, d.Capacity, p.Devices[d.Name].Shared)
 				}
 			}
+		}
+	}
+}
+
+// TestSettingsWithoutEffectAreNoted: the default says nothing, a wish that a
+// GPU cannot follow does.
+func TestSettingsWithoutEffectAreNoted(t *testing.T) {
+	h100, a100 := mustModel(t, "h100-80gb"), mustModel(t, "a100-40gb")
+	for _, tc := range []struct {
+		gpu  dra.GPU
+		want string
+	}{
+		{oneGPU(0, h100, dra.MIGOn, ""), ""},
+		{oneGPU(0, h100, dra.MIGOn, dra.SharingGPU), "offered as MIG devices"},
+		{oneGPU(0, h100, dra.MIGOff, dra.SharingMIG), "offered whole"},
+		{oneGPU(0, h100, dra.MIGDynamic, dra.SharingMIG), ""},
+		{oneGPU(0, a100, dra.MIGAuto, ""), ""},
+		{dra.GPU{GPU: oneGPU(0, a100, dra.MIGOff, "").GPU, MIG: dra.MIGOn}, "-mig 1 and then"},
+		{dra.GPU{GPU: oneGPU(0, a100, dra.MIGOn, "").GPU, MIG: dra.MIGOff}, "-mig 0 and then"},
+	} {
+		notes := strings.Join(mustPools(t, nodeOf(tc.gpu))[0].Notes, "\n")
+		if (tc.want == "") != (notes == "") || !strings.Contains(notes, tc.want) {
+			t.Errorf("%s, %q, %q: notes %q, want %q", tc.gpu.Model.ID, tc.gpu.MIG, tc.gpu.Sharing, notes, tc.want)
 		}
 	}
 }

@@ -315,18 +315,29 @@ func TestSchedulerAndSiliconAgreeOnRandomSequences(t *testing.T) {
 			for range rapid.IntRange(1, 3).Draw(t, "requests") {
 				asks = append(asks, s.drawAsk())
 			}
+			// The requests come in one claim or in two of the same pod.
+			cut := rapid.IntRange(0, len(asks)-1).Draw(t, "in the first of two claims")
 			uid := fmt.Sprintf("claim-%d", i)
-			res := allocate(t, w, claimOf(uid, asks...))
+			claims := []*resourceapi.ResourceClaim{claimOf(uid, asks[cut:]...)}
+			if cut > 0 {
+				claims = []*resourceapi.ResourceClaim{claimOf(uid+"-first", asks[:cut]...), claims[0]}
+			}
+			res := allocate(t, w, claims...)
 			if (res != nil) != s.feasible(asks) {
 				t.Fatalf("allocator: %v, silicon: %v for %+v", res != nil, s.feasible(asks), asks)
 			}
 			if res == nil {
 				continue
 			}
-			h := holding{res[0], asks}
-			s.settle(h, true)
-			w.Commit(h.result)
-			s.live[uid] = h
+			for j, r := range res {
+				h := holding{r, asks[cut:]}
+				if j < len(res)-1 {
+					h.asks = asks[:cut]
+				}
+				s.settle(h, true)
+				w.Commit(h.result)
+				s.live[string(claims[j].UID)] = h
+			}
 		}
 	})
 }

@@ -110,6 +110,29 @@ func TestTaintsCoverWhatOverlaps(t *testing.T) {
 	}
 }
 
+// TestAHeldPartitionThatTheDriverForgotClosesTheGPU: after a change of driver a
+// claim may hold what nobody can describe any more.
+func TestAHeldPartitionThatTheDriverForgotClosesTheGPU(t *testing.T) {
+	for name, model := range map[string]*gpu.Model{"other profiles": mustModel(t, "h100-80gb"), "no profiles": mustModel(t, "b300-269gb")} {
+		g := oneGPU(0, model, dra.MIGDynamic, dra.SharingAll)
+		lost := gpu.Partition{Profile: 77, Placement: gpu.Placement{Start: 2, Size: 2}}
+		g.Held = []dra.Held{{Kind: dra.KindMIG, Partition: lost}}
+		n := nodeOf(g)
+		pools := mustPools(t, n)
+		checkPool(t, pools[0])
+		w := whatIf(n, pools)
+		w.Commit(held(pools[0].Name, deviceFor(t, pools[0], lost, false)))
+		for _, class := range []string{dra.ClassGPU, dra.ClassMIG, dra.ClassSlice, dra.ClassShare} {
+			if res := allocate(t, w, claimOf("x", ask{class: class, start: -1})); res != nil {
+				t.Errorf("%s: class %s gives out %v", name, class, res)
+			}
+		}
+		if len(pools[0].Notes) == 0 {
+			t.Errorf("%s: no note", name)
+		}
+	}
+}
+
 // TestTheMonitorDeviceTakesNothing: it must stay allocatable while everything
 // is in use, and no other class may select it.
 func TestTheMonitorDeviceTakesNothing(t *testing.T) {

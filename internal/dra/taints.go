@@ -4,10 +4,12 @@ package dra
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"reslice.dev/internal/gpu"
 )
@@ -90,17 +92,51 @@ func (b *builder) keep() {
 			continue
 		}
 		b.withdrawn[name] = true
-		switch h.Kind {
-		case KindGPU:
+		switch {
+		case h.Kind == KindMonitor: // published by build
+		case h.Kind == KindGPU:
 			b.addGPU(h.Shared)
-		case KindMIG:
+		case slices.Contains(b.gpu.Model.Partitions(), h.Partition):
 			b.addMIG(h.Partition, h.Shared)
-		case KindMonitor: // always offered
-		}
-		if _, published := b.meaning[name]; !published {
-			b.notes = append(b.notes, fmt.Sprintf("a claim holds %s, which this GPU cannot have: it is not published", name))
+		default:
+			b.addUnknown(name, h)
 		}
 	}
+}
+
+// addUnknown publishes a partition that a claim holds and that the driver, as
+// it is now, does not list. Nobody knows what it takes besides its memory
+// slices, so it takes every other counter whole: the rest of the GPU stays
+// closed until the claim ends.
+func (b *builder) addUnknown(name string, h Held) {
+	taken := b.counters.all()
+	for i := range b.gpu.Model.MemorySlices {
+		if i < h.Partition.Placement.Start || i >= h.Partition.Placement.End() {
+			delete(taken, counterMemory(i))
+		}
+	}
+	b.notes = append(b.notes, fmt.Sprintf("a claim holds %s, a partition that the driver does not list: nothing else of this GPU can be given out until the claim ends", name))
+	sharing := SharedExclusive
+	if h.Shared {
+		sharing = shareStrategy(b.gpu.Model)
+	}
+	b.add(Device{Name: name, Kind: KindMIG, Partition: h.Partition, Shared: h.Shared}, resourceapi.Device{
+		Attributes:       migAttributes(b.node, b.gpu, gpu.Profile{}, h.Partition.Placement, sharing),
+		ConsumesCounters: []resourceapi.DeviceCounterConsumption{{CounterSet: b.counters.set, Counters: taken}},
+	})
+}
+
+// validateTaints refuses what would lose the slice at the API server.
+func validateTaints(taints []Taint) error {
+	var errs []error
+	for _, t := range taints {
+		msgs := append(validation.IsQualifiedName(taintDomain+t.Reason), validation.IsValidLabelValue(t.Value)...)
+		if len(msgs) > 0 || effectRank(t.Effect) < 0 {
+			errs = append(errs, fmt.Errorf("taint %q with value %q and effect %q: reason and value must be written as labels, the effect NoExecute, NoSchedule or None",
+				t.Reason, t.Value, t.Effect))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (b *builder) nameOf(h Held) string {

@@ -51,34 +51,25 @@ func DefaultMix(m *gpu.Model) Mix {
 // ParseMix reads a mix as people write it: "1g=50,2g=30,3g=15,whole=5". A key
 // is a profile's label ("1g.20gb"), the part of it before the dot ("1g": the
 // plain profile of that many compute slices with the least memory) or "whole".
-// Weights are relative to one another, each from 0 to 1e9, at least one above 0.
+// Weights are relative to one another, each from 0 to 1e9, at least one above 0;
+// entries that mean the same profile add up.
 func ParseMix(m *gpu.Model, s string) (Mix, error) {
 	var mix Mix
-	sum := 0.0
 	for entry := range strings.SplitSeq(s, ",") {
-		w, err := parseEntry(m, entry)
+		w, err := ParseEntry(m, entry)
 		if err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(mix, func(o Weight) bool { return o.Profile == w.Profile }) {
-			return nil, fmt.Errorf("mix entry %q: its profile is given twice", entry)
-		}
 		mix = append(mix, w)
-		sum += w.Value
 	}
-	if sum == 0 {
+	if len(mix.Normalized()) == 0 {
 		return nil, fmt.Errorf("mix %q: at least one weight must be above 0", s)
 	}
 	return mix, nil
 }
 
-// CheckEntry says what is wrong with one "profile=weight" of a mix for a model.
-func CheckEntry(m *gpu.Model, entry string) error {
-	_, err := parseEntry(m, entry)
-	return err
-}
-
-func parseEntry(m *gpu.Model, entry string) (Weight, error) {
+// ParseEntry reads one "profile=weight" of a mix for a model.
+func ParseEntry(m *gpu.Model, entry string) (Weight, error) {
 	key, value, ok := strings.Cut(entry, "=")
 	if !ok {
 		return Weight{}, fmt.Errorf("mix entry %q: write profile=weight, with a comma between two, for example 1g=50,2g=30,whole=20", entry)
@@ -117,9 +108,9 @@ func profileForKey(m *gpu.Model, key string) (gpu.Profile, error) {
 	return gpu.Profile{}, fmt.Errorf("mix entry %q: %s has no such profile, write whole or one of %s", key, m.ID, strings.Join(known, ", "))
 }
 
-// Normalized returns the weights as parts of their sum, in the same order,
-// without those that are not above 0. It is empty for a mix that weighs
-// nothing.
+// Normalized returns one weight for each profile, as parts of their sum, in the
+// order of first mention, without those that are not above 0. It is empty for a
+// mix that weighs nothing.
 func (x Mix) Normalized() Mix {
 	top := 0.0
 	for _, w := range x {
@@ -130,10 +121,16 @@ func (x Mix) Normalized() Mix {
 	sum := 0.0
 	var out Mix
 	for _, w := range x {
-		if w.Value > 0 && w.Value <= top {
-			out = append(out, Weight{w.Profile, w.Value / top}) // at most 1: sums stay finite
-			sum += w.Value / top
+		if !(w.Value > 0 && w.Value <= top) {
+			continue
 		}
+		part := w.Value / top // at most 1: sums stay finite
+		sum += part
+		if i := slices.IndexFunc(out, func(o Weight) bool { return o.Profile == w.Profile }); i >= 0 {
+			out[i].Value += part
+			continue
+		}
+		out = append(out, Weight{w.Profile, part})
 	}
 	for i := range out {
 		out[i].Value /= sum
@@ -143,11 +140,10 @@ func (x Mix) Normalized() Mix {
 
 // share is the weight of a profile in a normalized mix, 0 if absent.
 func (x Mix) share(id gpu.ProfileID) float64 {
-	own := 0.0
 	for _, w := range x {
 		if w.Profile == id {
-			own += w.Value
+			return w.Value
 		}
 	}
-	return own
+	return 0
 }

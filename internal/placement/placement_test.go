@@ -208,9 +208,12 @@ func TestAMixIsReadAsPeopleWriteIt(t *testing.T) {
 	if err != nil || len(mix) != 3 || mix[0].Profile != 19 || mix[1].Profile != 15 || mix[2].Profile != 0 {
 		t.Fatalf("%v %v", mix, err)
 	}
+	if mix, err := placement.ParseMix(h100, "whole=1,7g=2"); err != nil || len(mix.Normalized()) != 1 {
+		t.Errorf("two names of one profile: %v %v", mix, err)
+	}
 	for in, want := range map[string]string{
 		"1g": "profile=weight", "1g=x": "must be a number", "1g=-1": "must be a number", "1g=NaN": "must be a number", "1g=1e308": "must be a number", "1g=0": "above 0",
-		"5g=1": "1g.10gb", "1g=1,1g.10gb=2": "given twice", "1g=5,": "comma between", "": "profile=weight",
+		"5g=1": "1g.10gb", "1g=5,": "comma between", "": "profile=weight",
 	} {
 		if _, err := placement.ParseMix(h100, in); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want it to say %q", in, err, want)

@@ -5,7 +5,6 @@ package plugin
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,6 +24,8 @@ type Config struct {
 	DriverName string
 	MIG        dra.MIGPolicy
 	Sharing    dra.Sharing
+	// Tier is the value of the tier attribute; empty publishes none.
+	Tier string
 	// Mix is the expected mix of requests as people write it, see
 	// [placement.ParseMix]; empty means the default of each model.
 	Mix string
@@ -32,8 +33,10 @@ type Config struct {
 	Indices map[gpu.UUID]int
 }
 
-// Discover reads a node's GPUs and joins them with the operator's settings.
-// Errors say which setting to change.
+// Discover reads a node's GPUs and joins them with the operator's settings. An
+// automatic MIG policy becomes what each GPU's mode says now, so that a mode
+// switched later does not change what is offered. Errors say which setting to
+// change.
 func Discover(ctx context.Context, hw hardware.Inventory, cfg Config) (dra.Node, error) {
 	driver, err := hw.Driver(ctx)
 	if err != nil {
@@ -53,47 +56,52 @@ func Discover(ctx context.Context, hw hardware.Inventory, cfg Config) (dra.Node,
 	}
 	n := dra.Node{Name: cfg.NodeName, Driver: cfg.DriverName, DriverVersion: driver.Version, CUDADriverVersion: driver.CUDA}
 	for _, g := range gpus {
-		n.GPUs = append(n.GPUs, dra.GPU{GPU: g, Index: indices[g.UUID], MIG: cfg.MIG, Sharing: cfg.Sharing, Mix: mixes[g.Model]})
+		n.GPUs = append(n.GPUs, dra.GPU{GPU: g, Index: indices[g.UUID], MIG: cfg.MIG.Resolve(g), Sharing: cfg.Sharing, Tier: cfg.Tier, Mix: mixes[g.Model]})
 	}
 	return n, nil
 }
 
 // mixesFor reads the mix for each model of a node. On a node of several models
 // an entry counts for those that have the size; one that none has is a mistake.
-// A model that has none of the sizes keeps its default.
+// A model for which nothing weighs keeps its default, and so does a node
+// without MIG: one setting can serve all nodes of a cluster.
 func mixesFor(gpus []gpu.GPU, text string) (map[*gpu.Model]placement.Mix, error) {
 	out := map[*gpu.Model]placement.Mix{}
-	if text == "" {
+	var withMIG []*gpu.Model
+	for _, g := range gpus {
+		if g.Model.HasMIG() && !slices.Contains(withMIG, g.Model) {
+			withMIG = append(withMIG, g.Model)
+		}
+	}
+	if text == "" || len(withMIG) == 0 {
 		return out, nil
 	}
-	fitting := map[*gpu.Model][]string{}
-	for _, entry := range strings.Split(text, ",") {
-		var mistakes []error
+	for entry := range strings.SplitSeq(text, ",") {
+		var mistake error
 		fits := false
-		for _, g := range gpus {
-			err := placement.CheckEntry(g.Model, entry)
-			fits = fits || err == nil
-			if err == nil && !slices.Contains(fitting[g.Model], entry) {
-				fitting[g.Model] = append(fitting[g.Model], entry)
+		for _, m := range withMIG {
+			w, err := placement.ParseEntry(m, entry)
+			if err != nil {
+				mistake = cmp.Or(mistake, err)
+				continue
 			}
-			if err != nil && g.Model.HasMIG() {
-				mistakes = append(mistakes, err)
-			}
+			fits = true
+			out[m] = append(out[m], w)
 		}
-		switch {
-		case fits:
-		case len(mistakes) > 0:
-			return nil, mistakes[0]
-		default:
-			return nil, errors.New("no GPU of this node has MIG profiles: leave the mix out")
+		if !fits {
+			return nil, mistake
 		}
 	}
-	for m, entries := range fitting {
-		mix, err := placement.ParseMix(m, strings.Join(entries, ","))
-		if err != nil {
-			return nil, err
+	weighs := false
+	for m, mix := range out {
+		out[m] = mix.Normalized()
+		weighs = weighs || len(out[m]) > 0
+		if len(out[m]) == 0 {
+			delete(out, m)
 		}
-		out[m] = mix
+	}
+	if !weighs {
+		return nil, fmt.Errorf("mix %q: at least one weight must be above 0", text)
 	}
 	return out, nil
 }

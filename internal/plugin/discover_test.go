@@ -40,7 +40,7 @@ func simNode(t *testing.T, fault sim.FaultInjector, models ...string) hardware.N
 func TestDiscoveryJoinsHardwareAndSettings(t *testing.T) {
 	hw := simNode(t, nil, "h100-80gb", "t4-16gb")
 	n, err := plugin.Discover(context.Background(), hw, plugin.Config{
-		NodeName: "node-a", MIG: dra.MIGDynamic, Sharing: dra.SharingAll, Mix: "1g=1,whole=1",
+		NodeName: "node-a", MIG: dra.MIGDynamic, Sharing: dra.SharingAll, Mix: "1g=1,whole=1", Tier: "large",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -49,9 +49,19 @@ func TestDiscoveryJoinsHardwareAndSettings(t *testing.T) {
 		t.Fatalf("%+v", n)
 	}
 	for i, g := range n.GPUs {
-		if g.Index != i || g.MIG != dra.MIGDynamic || g.Sharing != dra.SharingAll || (g.Mix != nil) != g.Model.HasMIG() {
+		if g.Index != i || g.MIG != dra.MIGDynamic || g.Sharing != dra.SharingAll || g.Tier != "large" || (g.Mix != nil) != g.Model.HasMIG() {
 			t.Errorf("GPU %d: %+v", i, g)
 		}
+	}
+}
+
+func TestAnAutomaticPolicyIsFixedAtDiscovery(t *testing.T) {
+	n, err := plugin.Discover(context.Background(), simNode(t, nil, "h100-80gb", "t4-16gb"), plugin.Config{NodeName: "node-a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n.GPUs[0].MIG != dra.MIGOn || n.GPUs[1].MIG != dra.MIGOff {
+		t.Errorf("policies %q and %q", n.GPUs[0].MIG, n.GPUs[1].MIG)
 	}
 }
 
@@ -86,7 +96,10 @@ func TestAMixEntryCountsForTheModelsThatHaveTheSize(t *testing.T) {
 		{[]string{"h100-80gb", "a30-24gb"}, "3g=1", []int{1, 0}, ""},
 		{[]string{"h100-80gb", "a30-24gb"}, "1g=1,5g=1", nil, `"5g"`},
 		{[]string{"h100-80gb", "t4-16gb"}, "1g=x", nil, "must be a number"},
-		{[]string{"t4-16gb"}, "1g=1", nil, "leave the mix out"},
+		{[]string{"t4-16gb"}, "1g=1", []int{0}, ""},
+		{[]string{"h100-80gb", "a30-24gb"}, "1g=0,3g=1", []int{1, 0}, ""},
+		{[]string{"h100-80gb", "a30-24gb"}, "whole=1,4g=3", []int{2, 1}, ""},
+		{[]string{"h100-80gb"}, "1g=0", nil, "above 0"},
 	} {
 		n, err := plugin.Discover(context.Background(), simNode(t, nil, tc.models...), plugin.Config{NodeName: "node-a", Mix: tc.mix})
 		if tc.want != "" {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -118,6 +119,14 @@ func (s situation) measure(ctx context.Context, m *gpu.Model, all []layout, repe
 	return r, nil
 }
 
+// poolOn is the pool of a GPU on a node: its own, or the node's.
+func (l layout) poolOn(node string, g int) string {
+	if l.slices[0].Spec.Pool.Name == benchNode {
+		return node
+	}
+	return dra.PoolName(node, g)
+}
+
 // world is the state of the cluster: full GPUs on the node, and allocations
 // elsewhere.
 func (s situation) world(l layout, m *gpu.Model) *cluster.WhatIf {
@@ -127,6 +136,8 @@ func (s situation) world(l layout, m *gpu.Model) *cluster.WhatIf {
 		for _, slice := range l.slices {
 			other := *slice
 			other.Spec.NodeName = ptr.To(otherNode(i))
+			other.Spec.Pool.Name = strings.Replace(slice.Spec.Pool.Name, benchNode, otherNode(i), 1)
+			other.Name = strings.Replace(slice.Name, benchNode, otherNode(i), 1)
 			published = append(slices.Clip(published), &other)
 		}
 	}
@@ -139,15 +150,12 @@ func (s situation) world(l layout, m *gpu.Model) *cluster.WhatIf {
 		if shared {
 			n = i / 4
 		}
-		pool, device := fmt.Sprintf("%s/gpu-%02d", otherNode(n/56), n/7%8), deviceName(n/7%8, smallest, n%7, shared)
+		pool, device := l.poolOn(otherNode(n/56), n/7%8), deviceName(n/7%8, smallest, n%7, shared)
 		w.Commit(allocation(pool, device, shared, i))
 	}
 	onNode := l.unified || (l.twins && s.shares == 100)
 	for g := range s.full {
-		pool := fmt.Sprintf("%s/gpu-%02d", benchNode, g)
-		if l.slices[0].Spec.Pool.Name == benchNode {
-			pool = benchNode
-		}
+		pool := l.poolOn(benchNode, g)
 		// Two large devices fill a GPU, so that each small one is still
 		// compared with the counters.
 		for k, p := range s.filling(m) {

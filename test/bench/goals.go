@@ -43,6 +43,9 @@ func (x *worst) add(v float64, where string) {
 
 func (x *worst) String() string { return fmt.Sprintf("%.2f (%s)", x.value, x.where) }
 
+// otherRows names the rows beside the main ones.
+const otherRows = "other sizes of node and lognormal durations"
+
 const (
 	goalNoShares  = 1.2
 	goalAllShares = 1.0 / 3
@@ -98,17 +101,38 @@ func rivalGoals(rows []churnResult, where string) []goal {
 
 func meanGoals(rows []churnResult) []goal {
 	var out []goal
-	for _, board := range boards {
-		var ratios []float64
-		for _, r := range rows {
-			if r.board == board {
-				ratios = append(ratios, r.against(oursKnown).mid)
+	for _, ours := range []string{oursKnown, oursDefault} {
+		for _, board := range boards {
+			var ratios []float64
+			for _, r := range rows {
+				if r.board == board {
+					ratios = append(ratios, r.against(ours).mid)
+				}
 			}
+			m := mean(ratios)
+			out = append(out, goal{fmt.Sprintf("rejections, %s, %s: at most %.2f of %q on average over the mixes", ours, board, goalMean, lowToHigh), m <= goalMean, fmt.Sprintf("%.3f", m)})
 		}
-		m := mean(ratios)
-		out = append(out, goal{fmt.Sprintf("rejections, known mix, %s: at most %.2f of %q on average over the mixes", board, goalMean, lowToHigh), m <= goalMean, fmt.Sprintf("%.3f", m)})
 	}
 	return out
+}
+
+// defaultGoal asks that a node that knows nothing of its requests is no worse
+// off than with the order of NVIDIA's driver.
+func defaultGoal(rows []churnResult, where string) goal {
+	var bad []string
+	var x worst
+	for _, r := range rows {
+		i := r.against(oursDefault)
+		x.add(i.mid, fmt.Sprintf("%s, %d GPUs, %s", r.board, r.gpus, r.mix))
+		if i.low() > 1 {
+			bad = append(bad, fmt.Sprintf("%s, %d GPUs, %s, %s: %.3f ± %.3f", r.board, r.gpus, r.mix, r.held, i.mid, i.half))
+		}
+	}
+	found := fmt.Sprintf("at most %.3f (%s)", x.value, x.where)
+	if len(bad) > 0 {
+		found = strings.Join(bad, "; ")
+	}
+	return goal{fmt.Sprintf("rejections, default mix, %s: nowhere above %q by more than the confidence interval", where, lowToHigh), len(bad) == 0, found}
 }
 
 func optimumGoals(rows []optimumResult) []goal {

@@ -21,6 +21,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -185,9 +186,10 @@ func (o options) churnPart(ctx context.Context, w io.Writer) ([]goal, error) {
 	}
 	writeChurn(w, o, main, more)
 	writeOptimum(w, o, best)
-	goals := append(meanGoals(main), rivalGoals(main, fmt.Sprintf("%d GPUs", churnGPUs))...)
+	where := fmt.Sprintf("%d GPUs", churnGPUs)
+	goals := slices.Concat(meanGoals(main), rivalGoals(main, where), []goal{defaultGoal(main, where)})
 	if len(more) > 0 {
-		goals = append(goals, rivalGoals(more, "other sizes of node and lognormal durations")...)
+		goals = append(goals, append(rivalGoals(more, otherRows), defaultGoal(more, otherRows))...)
 	}
 	return append(goals, optimumGoals(best)...), nil
 }

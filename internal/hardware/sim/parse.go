@@ -8,11 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"regexp"
 	"slices"
 
 	"reslice.dev/internal/gpu"
 	"reslice.dev/internal/gpu/models"
-	"reslice.dev/internal/hardware"
 )
 
 // Bounds of a state file; a larger one is refused before it costs anything.
@@ -36,7 +37,7 @@ func ParseState(data []byte) (*State, error) {
 		Version *int `json:"version"`
 	}
 	if err := json.NewDecoder(bytes.NewReader(data)).Decode(&head); err != nil {
-		return nil, fmt.Errorf("simulator state is no JSON object: %w", plainer(err))
+		return nil, fmt.Errorf("simulator state is no JSON object%s: %w", placeOf(data, err), plainer(err))
 	}
 	if head.Version == nil || *head.Version != StateVersion {
 		return nil, fmt.Errorf(`simulator state must have "version": %d: is this the right file?`, StateVersion)
@@ -45,7 +46,7 @@ func ParseState(data []byte) (*State, error) {
 	dec.DisallowUnknownFields()
 	s := &State{}
 	if err := dec.Decode(s); err != nil {
-		return nil, fmt.Errorf("parse simulator state: %w", plainer(err))
+		return nil, fmt.Errorf("parse simulator state%s: %w", placeOf(data, err), plainer(err))
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("simulator state has data after the object: remove it")
@@ -54,19 +55,6 @@ func ParseState(data []byte) (*State, error) {
 		return nil, err
 	}
 	return s, nil
-}
-
-// plainer says what a person has to write where the JSON package speaks of Go
-// types.
-func plainer(err error) error {
-	var typed *json.UnmarshalTypeError
-	if !errors.As(err, &typed) {
-		return err
-	}
-	if typed.Field == "" {
-		return fmt.Errorf("it is a JSON %s, write an object", typed.Value)
-	}
-	return fmt.Errorf("%q cannot be a JSON %s", typed.Field, typed.Value)
 }
 
 // Encode writes the state as ParseState reads it.
@@ -80,29 +68,72 @@ func (s *State) Encode() ([]byte, error) {
 
 // resolve loads the board tables and checks the whole state.
 func (s *State) resolve() error {
-	if s.NodeName == "" {
-		return errors.New(`simulator state: "nodeName" is empty: write the node's name`)
-	}
 	if n := len(s.GPUs); n < 1 || n > MaxGPUs {
 		return fmt.Errorf("simulator state: %d GPUs, must be 1 to %d", n, MaxGPUs)
 	}
-	if s.Boots < 1 || s.Driver.Version == "" || s.Driver.CUDA < 1000 {
+	s.models = map[string]*gpu.Model{}
+	for i := range s.GPUs {
+		if err := s.addModel(s.GPUs[i].Model); err != nil {
+			return fmt.Errorf("simulator state: gpus[%d]: %w", i, err)
+		}
+	}
+	return errors.Join(s.checkLabels(), s.check())
+}
+
+// check checks everything that can change while the boards stay.
+func (s *State) check() error {
+	if s.NodeName == "" {
+		return errors.New(`simulator state: "nodeName" is empty: write the node's name`)
+	}
+	if s.Boots < 1 || !driverVersion.MatchString(s.Driver.Version) || s.Driver.CUDA < 1000 {
 		return errors.New(`simulator state: "boots" must be at least 1, "driver.version" like "580.95.05" and "driver.cuda" like 13010`)
 	}
 	if len(s.Events) > maxEvents {
 		return fmt.Errorf("simulator state: %d events, at most %d", len(s.Events), maxEvents)
 	}
-	s.models = map[string]*gpu.Model{}
 	for i := range s.GPUs {
-		g := &s.GPUs[i]
-		if err := s.addModel(g.Model); err != nil {
-			return fmt.Errorf("simulator state: gpus[%d]: %w", i, err)
-		}
-		if err := errors.Join(s.checkUnique(i), s.checkGPU(g)); err != nil {
+		if err := errors.Join(s.checkUnique(i), s.checkGPU(&s.GPUs[i])); err != nil {
 			return fmt.Errorf("simulator state: gpus[%d]: %w", i, err)
 		}
 	}
 	return s.checkEvents()
+}
+
+var (
+	driverVersion = regexp.MustCompile(`^[0-9]{1,4}(\.[0-9]{1,4}){1,2}$`)
+	pciBusID      = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
+	pcieRoot      = regexp.MustCompile(`^(pci[0-9a-f]{4,8}:[0-9a-f]{2})?$`)
+	gpuUUIDForm   = regexp.MustCompile(`^GPU-[0-9A-Za-z-]{1,60}$`)
+)
+
+// maxLabel is what an attribute of a device can hold, in bytes.
+const maxLabel = 64
+
+// checkLabels refuses a new label that no board here uses, that is too long to
+// publish, or that another profile of the same board has.
+func (s *State) checkLabels() error {
+	for _, old := range slices.Sorted(maps.Keys(s.Driver.Labels)) {
+		label, used := s.Driver.Labels[old], false
+		if label == "" || len(label) > maxLabel {
+			return fmt.Errorf("simulator state: driver.labels[%q]: %d bytes, write 1 to %d", old, len(label), maxLabel)
+		}
+		for _, m := range s.models {
+			same := 0
+			for _, p := range m.Profiles {
+				if p.Name == label {
+					same++
+				}
+			}
+			if same > 1 {
+				return fmt.Errorf("simulator state: driver.labels[%q]: two profiles of %s would be called %q", old, m.ID, label)
+			}
+			used = used || same == 1
+		}
+		if !used {
+			return fmt.Errorf("simulator state: driver.labels[%q]: no GPU here has such a profile: leave it out", old)
+		}
+	}
+	return nil
 }
 
 // addModel loads a board and gives its profiles this driver's labels.
@@ -127,172 +158,3 @@ func (s *State) addModel(id string) error {
 	s.models[id] = &m
 	return nil
 }
-
-func (s *State) checkUnique(i int) error {
-	g := &s.GPUs[i]
-	if g.UUID == "" || g.PCIBusID == "" {
-		return errors.New("uuid and pciBusID must not be empty")
-	}
-	for _, o := range s.GPUs[:i] {
-		if o.UUID == g.UUID || o.Minor == g.Minor || o.PCIBusID == g.PCIBusID {
-			return fmt.Errorf("uuid, minor and pciBusID must differ from those of %s", o.UUID)
-		}
-	}
-	return nil
-}
-
-func (s *State) checkGPU(g *GPUState) error {
-	m := s.model(g)
-	switch {
-	case g.Minor < 0 || g.Minor >= hardware.MaxCapabilityGPUs:
-		return fmt.Errorf("minor %d, must be 0 to %d", g.Minor, hardware.MaxCapabilityGPUs-1)
-	case g.NUMANode < -1 || g.NUMANode > 1024:
-		return fmt.Errorf("numaNode %d, write -1 for none", g.NUMANode)
-	case g.VGPUGuest && g.MIGMode != gpu.MIGUnsupported:
-		return errors.New("a vGPU guest has no migMode: leave it out")
-	case !validMode(g.MIGMode, m, g.VGPUGuest) || !validMode(g.PendingMIGMode, m, g.VGPUGuest):
-		return fmt.Errorf("migMode %q and pendingMIGMode %q: write enabled or disabled on boards with MIG, nothing on others",
-			g.MIGMode, g.PendingMIGMode)
-	case len(g.Instances) > 0 && g.MIGMode != gpu.MIGEnabled:
-		return errors.New("has instances but migMode is not enabled")
-	case len(g.Clients) > maxClients || len(g.Limits) > maxMemoryLimits || len(g.Processes) > maxProcesses:
-		return fmt.Errorf("more than %d clients, %d memory limits or %d processes", maxClients, maxMemoryLimits, maxProcesses)
-	}
-	return errors.Join(s.checkInstances(g), g.checkProcesses(), g.checkSharing(), g.Load.check(), g.Health.check())
-}
-
-// checkSharing checks what several processes on the GPU may do.
-func (g *GPUState) checkSharing() error {
-	if !slices.Contains(computeModes, g.ComputeMode) {
-		return fmt.Errorf("computeMode %q, write one of %v", g.ComputeMode, computeModes)
-	}
-	if !slices.Contains(timeSlices, g.TimeSlice) {
-		return fmt.Errorf("timeSlice %q, write one of %v", g.TimeSlice, timeSlices)
-	}
-	for path, l := range g.Limits {
-		if l.Soft < 0 || l.Hard < -1 || l.Hard >= 0 && l.Soft > l.Hard {
-			return fmt.Errorf("memoryLimits[%q]: soft %d and hard %d, must be 0 <= soft <= hard, or hard -1", path, l.Soft, l.Hard)
-		}
-	}
-	return nil
-}
-
-var (
-	computeModes = []hardware.ComputeMode{
-		hardware.ComputeModeDefault, hardware.ComputeModeExclusiveProcess, hardware.ComputeModeProhibited,
-	}
-	timeSlices = []hardware.TimeSlice{
-		hardware.TimeSliceDefault, hardware.TimeSliceShort, hardware.TimeSliceMedium, hardware.TimeSliceLong,
-	}
-)
-
-func validMode(mode gpu.MIGMode, m *gpu.Model, guest bool) bool {
-	if guest || !m.HasMIG() {
-		return mode == gpu.MIGUnsupported
-	}
-	return mode == gpu.MIGEnabled || mode == gpu.MIGDisabled
-}
-
-func (s *State) checkInstances(g *GPUState) error {
-	if len(g.Instances) > hardware.MaxGPUInstances {
-		return fmt.Errorf("%d instances, at most %d", len(g.Instances), hardware.MaxGPUInstances)
-	}
-	if _, err := s.layout(g); err != nil {
-		return fmt.Errorf("instances: %w", err)
-	}
-	for i := range g.Instances {
-		in := &g.Instances[i]
-		if in.ID < 0 || in.ID >= hardware.MaxGPUInstances || g.instance(in.ID) != in {
-			return fmt.Errorf("instance id %d: must be unique and 0 to %d", in.ID, hardware.MaxGPUInstances-1)
-		}
-		prof, _ := s.model(g).Profile(in.Profile)
-		if err := in.checkCompute(prof.ComputeSlices); err != nil {
-			return fmt.Errorf("instance %d: %w", in.ID, err)
-		}
-		if len(in.Clients) > maxClients {
-			return fmt.Errorf("instance %d: %d clients, at most %d", in.ID, len(in.Clients), maxClients)
-		}
-		if err := in.Load.check(); err != nil {
-			return fmt.Errorf("instance %d: %w", in.ID, err)
-		}
-	}
-	return nil
-}
-
-func (in *InstanceState) checkCompute(slicesOfProfile int) error {
-	sum, last := 0, -1
-	for _, c := range in.Compute {
-		if c.ID <= last || c.ID >= hardware.MaxComputePerGPU || c.Slices < 1 || c.Slices > slicesOfProfile {
-			return fmt.Errorf("compute instance %d of %d slices: ids ascend within 0 to %d, slices are 1 to %d",
-				c.ID, c.Slices, hardware.MaxComputePerGPU-1, slicesOfProfile)
-		}
-		last = c.ID
-		sum += c.Slices
-	}
-	if sum > slicesOfProfile {
-		return fmt.Errorf("compute instances take %d of %d slices", sum, slicesOfProfile)
-	}
-	return nil
-}
-
-func (g *GPUState) checkProcesses() error {
-	for _, p := range g.Processes {
-		if p.PID < 1 || p.MemoryBytes < 0 || p.MemoryBytes > maxMemoryBytes || !percent(p.SMPercent) {
-			return fmt.Errorf("process %d: pid must be positive, memory 0 to %d bytes, smPercent 0 to 100", p.PID, int64(maxMemoryBytes))
-		}
-		if err := g.checkTarget(p.GI, p.CI); err != nil {
-			return fmt.Errorf("process %d: %w", p.PID, err)
-		}
-	}
-	return nil
-}
-
-// checkTarget says whether something can run there: on the whole GPU only with
-// MIG off, else in an existing compute instance.
-func (g *GPUState) checkTarget(gi, ci int) error {
-	if gi == hardware.NoInstance && ci == hardware.NoInstance {
-		if g.MIGMode == gpu.MIGEnabled {
-			return errors.New("with MIG on, a process needs gi and ci of a compute instance")
-		}
-		return nil
-	}
-	in := g.instance(gi)
-	if in == nil || !in.hasCompute(ci) {
-		return fmt.Errorf("gi %d ci %d does not exist", gi, ci)
-	}
-	return nil
-}
-
-func (l *Load) check() error {
-	if l == nil {
-		return nil
-	}
-	if !percent(l.GPU) || !percent(l.SM) || !percent(l.Occupancy) || !percent(l.DRAM) || l.MemoryBytes < 0 || l.MemoryBytes > maxMemoryBytes {
-		return errors.New("load: gpu, sm, occupancy and dram are percentages 0 to 100, memoryBytes is not negative")
-	}
-	return nil
-}
-
-func (h *HealthState) check() error {
-	if h.Recovery != hardware.RecoveryUnknown && !slices.Contains(hardware.RecoveryActions, h.Recovery) {
-		return fmt.Errorf("health: recovery %q, write one of %v", h.Recovery, hardware.RecoveryActions)
-	}
-	if h.RowsCorrectable < 0 || h.RowsUncorrectable < 0 || h.CorrectedECC < 0 || h.UncorrectedECC < 0 || len(h.Throttle) > 8 {
-		return errors.New("health: counts must not be negative, at most 8 throttle reasons")
-	}
-	return nil
-}
-
-func (s *State) checkEvents() error {
-	last := uint64(0)
-	for _, e := range s.Events {
-		if e.Sequence <= last || e.Sequence > s.Sequence {
-			return fmt.Errorf("simulator state: event sequence %d: must ascend up to %d", e.Sequence, s.Sequence)
-		}
-		last = e.Sequence
-	}
-	return nil
-}
-
-// percent is false for NaN too.
-func percent(v float64) bool { return v >= 0 && v <= 100 }

@@ -39,6 +39,15 @@ func TestParseStateSaysWhatIsWrong(t *testing.T) {
 		"impossible place":  {`"computeMode"`, `"instances": [{"id":7,"profile":19,"start":7,"size":1,"serial":1}], "computeMode"`, "not a placement"},
 		"process nowhere":   {`"computeMode"`, `"processes": [{"pid":1,"memoryBytes":1,"gi":7,"ci":0}], "computeMode"`, "does not exist"},
 		"process on all":    {`"computeMode"`, `"processes": [{"pid":1,"memoryBytes":1,"gi":-1,"ci":-1}], "computeMode"`, "with MIG on"},
+		"driver version":    {`"615.71.03"`, `"abc"`, "580.95.05"},
+		"uuid":              {`"uuid": "GPU-`, `"uuid": "XPU-`, "must look like"},
+		"bus id":            {`"pciBusID": "0000:`, `"pciBusID": "foo:`, "must look like"},
+		"root":              {`"pcieRoot": "pci`, `"pcieRoot": "x y`, "must look like"},
+		"unused label":      {`"cuda"`, `"labels": {"1g.5gb": "1g.6gb"}, "cuda"`, "leave it out"},
+		"label of another":  {`"cuda"`, `"labels": {"1g.10gb": "2g.20gb"}, "cuda"`, "two profiles"},
+		"endless label":     {`"cuda"`, `"labels": {"1g.10gb": "` + strings.Repeat("x", 65) + `"}, "cuda"`, "1 to 64"},
+		"place of a field":  {`"boots": 1`, "\n\n\"colour\": 1", "line 6"},
+		"wrong type":        {`"boots": 1`, `"boots": "a"`, "line 4"},
 		"broken time slice": {`"timeSlice": "default"`, `"timeSlice": "1ms"`, "short"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -93,6 +93,10 @@ func (st *store) update(fn func(*State) error) error {
 	if err := fn(next); err != nil {
 		return err
 	}
+	// What is written is what every process has to be able to read.
+	if err := next.check(); err != nil {
+		return err
+	}
 	return st.write(next)
 }
 
@@ -147,6 +151,9 @@ func (st *store) write(s *State) error {
 	data, err := s.Encode()
 	if err != nil {
 		return err
+	}
+	if len(data) > maxStateBytes {
+		return fmt.Errorf("write simulator state: it would have %d bytes, at most %d can be read", len(data), maxStateBytes)
 	}
 	if err := renameio.WriteFile(st.path, data, 0o644); err != nil {
 		return fmt.Errorf("write simulator state: %w", err)
