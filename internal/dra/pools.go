@@ -185,9 +185,10 @@ type builder struct {
 	gpu      GPU
 	offer    Offer
 	counters counters
-	order    []gpu.Partition
-	devices  []resourceapi.Device
-	meaning  map[string]Device
+	// order is empty where no MIG devices are offered.
+	order   []gpu.Partition
+	devices []resourceapi.Device
+	meaning map[string]Device
 	// withdrawn marks devices that are only published because they are held.
 	withdrawn map[string]bool
 	notes     []string
@@ -198,25 +199,34 @@ type builder struct {
 // is cheaper to check than a shared one.
 func (b *builder) build() {
 	b.meaning, b.withdrawn = map[string]Device{}, map[string]bool{}
+	b.note()
+	for _, p := range b.order {
+		b.addMIG(p, false)
+	}
+	if b.offer.Whole {
+		b.addGPU(false)
+	}
+	b.addTwins()
+	b.keep()
+	b.add(Device{Name: monitorName(b.gpu.Index), Kind: KindMonitor}, resourceapi.Device{
+		Attributes: monitorAttributes(b.node, b.gpu),
+	})
+}
+
+// note remarks settings that this GPU cannot follow.
+func (b *builder) note() {
 	if b.offer.Note != "" {
 		b.notes = append(b.notes, b.offer.Note)
 	}
 	if s := b.gpu.Sharing; (s == SharingGPU && !b.offer.Whole) || (s == SharingMIG && !b.offer.MIG) {
 		b.notes = append(b.notes, fmt.Sprintf("sharing %q offers no shares of this GPU, which is offered %s", s, b.offer))
 	}
-	if b.offer.MIG {
-		for _, p := range b.order {
-			b.addMIG(p, false)
-		}
-	}
-	if b.offer.Whole {
-		b.addGPU(false)
-	}
-	if b.offer.MIG && b.gpu.Sharing.onMIG() {
-		for _, p := range b.order {
-			if prof, _ := b.gpu.Model.Profile(p.Profile); shareable(prof) {
-				b.addMIG(p, true)
-			}
+}
+
+func (b *builder) addTwins() {
+	for _, p := range b.order {
+		if prof, _ := b.gpu.Model.Profile(p.Profile); b.gpu.Sharing.onMIG() && shareable(prof) {
+			b.addMIG(p, true)
 		}
 	}
 	// Where the driver does not say how much memory there is, nothing would
@@ -224,10 +234,6 @@ func (b *builder) build() {
 	if b.offer.Whole && b.gpu.Sharing.onGPU() && b.gpu.Model.MemoryBytes > 0 {
 		b.addGPU(true)
 	}
-	b.keep()
-	b.add(Device{Name: monitorName(b.gpu.Index), Kind: KindMonitor}, resourceapi.Device{
-		Attributes: monitorAttributes(b.node, b.gpu),
-	})
 }
 
 func (b *builder) add(meaning Device, d resourceapi.Device) {
