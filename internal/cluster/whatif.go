@@ -39,8 +39,8 @@ type WhatIf struct {
 	slices   []*resourceapi.ResourceSlice
 	state    structured.AllocatedState
 	cache    *cel.Cache
-	// allocator is reused until the state changes, as long as nothing is
-	// committed; building one is cheap, gathering pools is not.
+	// allocator is kept until the state or the slices change: it sorts every
+	// slice when it is made, and remembers the pools that it has gathered.
 	allocator structured.Allocator
 }
 

@@ -56,25 +56,26 @@ func exclusiveCapacities(memory int64, sms int, e gpu.Engines) capacities {
 	return c
 }
 
-// shareCapacities are consumed by shares. Every one has a policy: a capacity
+// shareCapacities are all that a device has to share. Every one has a policy: a capacity
 // without one is consumed whole by the first share. A claim that names no
 // capacity gets all the memory, so nobody gets less than the whole device by
 // writing nothing.
-func shareCapacities(memory int64, sms, clients int) capacities {
+func shareCapacities(of gpu.Share) capacities {
 	c := capacities{}
+	memory := of.MemoryBytes
 	c.setShared(CapMemory, memory, resource.BinarySI, &resourceapi.CapacityRequestPolicy{
 		Default: quantity(memory, resource.BinarySI),
 		// No step: (default - min) would have to be a multiple of it, and real
 		// memory sizes are on no grid.
 		ValidRange: &resourceapi.CapacityRequestPolicyRange{Min: quantity(min(memory, MinShareBytes), resource.BinarySI)},
 	})
-	c.setShared(CapMultiprocessors, int64(sms), resource.DecimalSI, &resourceapi.CapacityRequestPolicy{
+	c.setShared(CapMultiprocessors, int64(of.Multiprocessors), resource.DecimalSI, &resourceapi.CapacityRequestPolicy{
 		Default: quantity(0, resource.DecimalSI), // no reservation
 		ValidRange: &resourceapi.CapacityRequestPolicyRange{
 			Min: quantity(0, resource.DecimalSI), Step: quantity(1, resource.DecimalSI),
 		},
 	})
-	c.setShared(CapClients, int64(clients), resource.DecimalSI, clientsPolicy(clients))
+	c.setShared(CapClients, int64(of.Clients), resource.DecimalSI, clientsPolicy(of.Clients))
 	return c
 }
 

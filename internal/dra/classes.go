@@ -16,7 +16,8 @@ const (
 	ClassGPU = "gpu.reslice.dev"
 	// ClassMIG: one MIG instance.
 	ClassMIG = "mig.reslice.dev"
-	// ClassSlice: whatever is smallest and passes the selectors.
+	// ClassSlice: the smallest device that passes the selectors, of the first
+	// GPU that has one.
 	ClassSlice = "slice.reslice.dev"
 	// ClassShare: a share of a GPU or MIG instance.
 	ClassShare = "share.reslice.dev"

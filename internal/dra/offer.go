@@ -108,13 +108,20 @@ func offerWithoutMIG(g gpu.GPU, policy MIGPolicy) Offer {
 
 func offerAsItIs(g gpu.GPU, policy MIGPolicy) Offer {
 	o := offerOfMode(g)
-	if policy == MIGDynamic || (policy == MIGOn && !o.MIG) || (policy == MIGOff && o.MIG) {
-		o.Note = fmt.Sprintf("GPU %s (%s) needs a reset to switch MIG mode, which is left to you: it is offered as it is, MIG %s",
-			g.UUID, g.Model.Architecture, g.MIGMode)
+	step := func(mode int) string {
+		return fmt.Sprintf("; while nothing uses it, run nvidia-smi -i %s -mig %d and then nvidia-smi -i %s --gpu-reset", g.PCIBusID, mode, g.PCIBusID)
 	}
-	if mode := map[MIGPolicy]int{MIGOff: 0, MIGOn: 1}; o.Note != "" && policy != MIGDynamic {
-		o.Note += fmt.Sprintf("; while nothing uses it, run nvidia-smi -i %s -mig %d and then nvidia-smi -i %s --gpu-reset", g.PCIBusID, mode[policy], g.PCIBusID)
+	next := ""
+	switch {
+	case policy == MIGOn && !o.MIG:
+		next = step(1)
+	case policy == MIGOff && o.MIG:
+		next = step(0)
+	case policy != MIGDynamic:
+		return o
 	}
+	o.Note = fmt.Sprintf("GPU %s (%s) needs a reset to switch MIG mode, which is left to you: it is offered as it is, MIG %s%s",
+		g.UUID, g.Model.Architecture, g.MIGMode, next)
 	return o
 }
 

@@ -254,7 +254,7 @@ func (b *builder) addGPU(shared bool) {
 	if shared {
 		meaning.Name += sharedSuffix
 		d.Attributes = gpuAttributes(b.node, b.gpu, shareStrategy(m))
-		d.Capacity = shareCapacities(m.MemoryBytes, m.Multiprocessors, b.clients(0))
+		d.Capacity = shareCapacities(gpu.Share{MemoryBytes: m.MemoryBytes, Multiprocessors: m.Multiprocessors, Clients: b.clients(0)})
 	} else {
 		d.Attributes = gpuAttributes(b.node, b.gpu, SharedExclusive)
 		d.Capacity = exclusiveCapacities(m.MemoryBytes, m.Multiprocessors, gpu.Engines{})
@@ -269,7 +269,7 @@ func (b *builder) addMIG(p gpu.Partition, shared bool) {
 	if shared {
 		meaning.Name += sharedSuffix
 		d.Attributes = migAttributes(b.node, b.gpu, prof, p.Placement, shareStrategy(b.gpu.Model))
-		d.Capacity = shareCapacities(prof.MemoryBytes, prof.Multiprocessors, b.clients(prof.ComputeSlices))
+		d.Capacity = shareCapacities(gpu.Share{MemoryBytes: prof.MemoryBytes, Multiprocessors: prof.Multiprocessors, Clients: b.clients(prof.ComputeSlices)})
 	} else {
 		d.Attributes = migAttributes(b.node, b.gpu, prof, p.Placement, SharedExclusive)
 		d.Capacity = exclusiveCapacities(prof.MemoryBytes, prof.Multiprocessors, prof.Engines)

@@ -43,7 +43,7 @@ type GPU struct {
 }
 
 // Share is a part of a GPU or MIG instance that MPS or time-slicing hands to
-// one claim.
+// one claim, or all that there is to hand out.
 type Share struct {
 	// MemoryBytes is the limit of device memory, in bytes.
 	MemoryBytes int64

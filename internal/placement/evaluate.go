@@ -96,7 +96,7 @@ func (e *evaluator) enumerate() bool {
 // findLoad sets the arrival rate at which a plain order rejects about
 // targetRejections, by bisection.
 func (e *evaluator) findLoad() {
-	orders := map[gpu.ProfileID][]gpu.Partition{}
+	orders := placements{}
 	for _, p := range e.parts {
 		orders[p.Profile] = append(orders[p.Profile], p)
 	}
@@ -112,7 +112,7 @@ func (e *evaluator) findLoad() {
 }
 
 // rejections is the part of all requests that the fleet rejects.
-func (e *evaluator) rejections(orders map[gpu.ProfileID][]gpu.Partition) float64 {
+func (e *evaluator) rejections(orders placements) float64 {
 	chain := e.chain(orders)
 	offered := make([]float64, len(e.profiles))
 	for i, w := range e.weights {
@@ -138,7 +138,7 @@ type chain struct {
 	leave  [][]int32 // state -> one state for each partition that may end
 }
 
-func (e *evaluator) chain(orders map[gpu.ProfileID][]gpu.Partition) chain {
+func (e *evaluator) chain(orders placements) chain {
 	bits := make([][]uint64, len(e.profiles))
 	for i, id := range e.profiles {
 		for _, p := range orders[id] {

@@ -3,7 +3,9 @@
 package placement
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -52,24 +54,45 @@ func DefaultMix(m *gpu.Model) Mix {
 // is a profile's label ("1g.20gb"), the part of it before the dot ("1g": the
 // plain profile of that many compute slices with the least memory) or "whole".
 // Weights are relative to one another, each from 0 to 1e9, at least one above 0;
-// entries that mean the same profile add up.
+// entries that mean the same profile add up. The result is normalized.
 func ParseMix(m *gpu.Model, s string) (Mix, error) {
-	var mix Mix
-	for entry := range strings.SplitSeq(s, ",") {
-		w, err := ParseEntry(m, entry)
-		if err != nil {
-			return nil, err
-		}
-		mix = append(mix, w)
-	}
-	if len(mix.Normalized()) == 0 {
-		return nil, fmt.Errorf("mix %q: at least one weight must be above 0", s)
-	}
-	return mix, nil
+	mixes, err := ParseMixes([]*gpu.Model{m}, s)
+	return mixes[m], err
 }
 
-// ParseEntry reads one "profile=weight" of a mix for a model.
-func ParseEntry(m *gpu.Model, entry string) (Weight, error) {
+// ParseMixes reads one mix for several models, as [ParseMix] does for one. An
+// entry counts for the models that have the size; one that none has is a
+// mistake. A model for which nothing weighs is left out.
+func ParseMixes(models []*gpu.Model, s string) (map[*gpu.Model]Mix, error) {
+	out := map[*gpu.Model]Mix{}
+	for entry := range strings.SplitSeq(s, ",") {
+		var mistake error
+		fits := false
+		for _, m := range models {
+			w, err := parseEntry(m, entry)
+			if err != nil {
+				mistake = cmp.Or(mistake, err)
+				continue
+			}
+			fits = true
+			out[m] = append(out[m], w)
+		}
+		if !fits {
+			return nil, mistake
+		}
+	}
+	for m, mix := range out {
+		out[m] = mix.Normalized()
+	}
+	maps.DeleteFunc(out, func(_ *gpu.Model, mix Mix) bool { return len(mix) == 0 })
+	if len(out) == 0 {
+		return nil, fmt.Errorf("mix %q: at least one weight must be above 0", s)
+	}
+	return out, nil
+}
+
+// parseEntry reads one "profile=weight" of a mix for a model.
+func parseEntry(m *gpu.Model, entry string) (Weight, error) {
 	key, value, ok := strings.Cut(entry, "=")
 	if !ok {
 		return Weight{}, fmt.Errorf("mix entry %q: write profile=weight, with a comma between two, for example 1g=50,2g=30,whole=20", entry)

@@ -65,7 +65,7 @@ func leastDestroyed(m *gpu.Model, p gpu.Profile, mix Mix) []gpu.Partition {
 	}
 	empty := gpu.NewLayout(m)
 	slices.SortStableFunc(rest, func(a, b gpu.Partition) int {
-		switch d := Destroyed(empty, a, mix) - Destroyed(empty, b, mix); {
+		switch d := destroyed(empty, a, mix) - destroyed(empty, b, mix); {
 		case d < -epsilon:
 			return -1
 		case d > epsilon:

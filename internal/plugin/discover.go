@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"reslice.dev/internal/dra"
 	"reslice.dev/internal/gpu"
@@ -27,7 +26,7 @@ type Config struct {
 	// Tier is the value of the tier attribute; empty publishes none.
 	Tier string
 	// Mix is the expected mix of requests as people write it, see
-	// [placement.ParseMix]; empty means the default of each model.
+	// [placement.ParseMixes]; empty means the default of each model.
 	Mix string
 	// Indices are the numbers that GPUs of this node have had so far.
 	Indices map[gpu.UUID]int
@@ -61,12 +60,9 @@ func Discover(ctx context.Context, hw hardware.Inventory, cfg Config) (dra.Node,
 	return n, nil
 }
 
-// mixesFor reads the mix for each model of a node. On a node of several models
-// an entry counts for those that have the size; one that none has is a mistake.
-// A model for which nothing weighs keeps its default, and so does a node
-// without MIG: one setting can serve all nodes of a cluster.
+// mixesFor reads the mix for the models of a node that have MIG. A node without
+// MIG leaves it aside: one setting can serve all nodes of a cluster.
 func mixesFor(gpus []gpu.GPU, text string) (map[*gpu.Model]placement.Mix, error) {
-	out := map[*gpu.Model]placement.Mix{}
 	var withMIG []*gpu.Model
 	for _, g := range gpus {
 		if g.Model.HasMIG() && !slices.Contains(withMIG, g.Model) {
@@ -74,36 +70,9 @@ func mixesFor(gpus []gpu.GPU, text string) (map[*gpu.Model]placement.Mix, error)
 		}
 	}
 	if text == "" || len(withMIG) == 0 {
-		return out, nil
+		return nil, nil
 	}
-	for entry := range strings.SplitSeq(text, ",") {
-		var mistake error
-		fits := false
-		for _, m := range withMIG {
-			w, err := placement.ParseEntry(m, entry)
-			if err != nil {
-				mistake = cmp.Or(mistake, err)
-				continue
-			}
-			fits = true
-			out[m] = append(out[m], w)
-		}
-		if !fits {
-			return nil, mistake
-		}
-	}
-	weighs := false
-	for m, mix := range out {
-		out[m] = mix.Normalized()
-		weighs = weighs || len(out[m]) > 0
-		if len(out[m]) == 0 {
-			delete(out, m)
-		}
-	}
-	if !weighs {
-		return nil, fmt.Errorf("mix %q: at least one weight must be above 0", text)
-	}
-	return out, nil
+	return placement.ParseMixes(withMIG, text)
 }
 
 // AssignIndices numbers GPUs. A GPU that has a number keeps it for ever, also

@@ -93,18 +93,15 @@ func printRow(w io.Writer, p dra.Pool, d resourceapi.Device, models map[gpu.UUID
 		}
 		return "-"
 	}
-	number := func(name string) string {
+	// In one unit, so that a column can be compared.
+	number := func(name string, unit int64, suffix string) string {
 		if c, ok := d.Capacity[resourceapi.QualifiedName(name)]; ok {
-			return c.Value.String()
+			return fmt.Sprintf("%d%s", c.Value.Value()/unit, suffix)
 		}
 		return "-"
 	}
-	memory := "-" // in one unit, so that a column can be compared
-	if c, ok := d.Capacity[dra.CapMemory]; ok {
-		memory = fmt.Sprintf("%dMi", c.Value.Value()>>20)
-	}
 	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p.Name, d.Name, text(dra.AttrType), text(dra.AttrProfile),
-		text(dra.AttrSharing), memory, number(dra.CapMultiprocessors), memoryMap(models[meaning.GPU], meaning))
+		text(dra.AttrSharing), number(dra.CapMemory, 1<<20, "Mi"), number(dra.CapMultiprocessors, 1, ""), memoryMap(models[meaning.GPU], meaning))
 }
 
 // memoryMap draws which memory slices a device takes.

@@ -158,9 +158,9 @@ func (n *node) stream(ctx context.Context, set nvml.EventSet, out chan<- hardwar
 				return
 			}
 		}
-		e := n.event(data, ret)
-		if missed {
-			e = hardware.Event{Kind: hardware.EventMissed, GI: hardware.NoInstance, CI: hardware.NoInstance, At: n.clock()}
+		e := hardware.Event{Kind: hardware.EventMissed, GI: hardware.NoInstance, CI: hardware.NoInstance, At: n.clock()}
+		if !missed {
+			e = n.event(data)
 		}
 		select {
 		case out <- e:
@@ -184,11 +184,8 @@ func pause(ctx context.Context, stop <-chan struct{}) bool {
 	}
 }
 
-func (n *node) event(data nvml.EventData, ret nvml.Return) hardware.Event {
-	e := hardware.Event{GI: hardware.NoInstance, CI: hardware.NoInstance, At: n.clock()}
-	if ret != nvml.SUCCESS {
-		return e
-	}
+func (n *node) event(data nvml.EventData) hardware.Event {
+	e := hardware.Event{At: n.clock()}
 	if uuid, ret := data.Device.GetUUID(); ret == nvml.SUCCESS {
 		e.GPU = gpu.UUID(uuid)
 	}

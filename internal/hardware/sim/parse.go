@@ -80,6 +80,12 @@ func (s *State) resolve() error {
 	return errors.Join(s.checkLabels(), s.check())
 }
 
+// resolved returns a checked copy.
+func (s *State) resolved() (*State, error) {
+	own := s.Clone()
+	return own, own.resolve()
+}
+
 // check checks everything that can change while the boards stay.
 func (s *State) check() error {
 	if s.NodeName == "" {

@@ -29,11 +29,8 @@ func newMemoryStore(s *State) (*store, error) {
 	if s == nil {
 		return nil, errors.New("simulator without a state: make one with NewState")
 	}
-	own := s.Clone()
-	if err := own.resolve(); err != nil {
-		return nil, err
-	}
-	return &store{state: own}, nil
+	own, err := s.resolved()
+	return &store{state: own}, err
 }
 
 // openFile opens a state file; initial is written if there is none yet. An
@@ -58,8 +55,8 @@ func (st *store) create(initial *State) error {
 		_, err = st.read()
 		return err
 	}
-	own := initial.Clone()
-	if err := own.resolve(); err != nil {
+	own, err := initial.resolved()
+	if err != nil {
 		return err
 	}
 	return st.write(own)
