@@ -29,6 +29,9 @@ type Architecture string
 // Architectures that Reslice tells apart. Others are allowed: newer ones, which
 // count as able, and those before Volta.
 const (
+	Kepler         Architecture = "Kepler"
+	Maxwell        Architecture = "Maxwell"
+	Pascal         Architecture = "Pascal"
 	Volta          Architecture = "Volta"
 	Turing         Architecture = "Turing"
 	Ampere         Architecture = "Ampere"
@@ -46,7 +49,7 @@ func (a Architecture) ModeSwitchNeedsReset() bool { return a == Ampere }
 // SupportsMPS reports whether the generation runs MPS with memory protection
 // between clients and a thread percentage for each, which came with Volta.
 func (a Architecture) SupportsMPS() bool {
-	return !slices.Contains([]Architecture{"", "Kepler", "Maxwell", "Pascal"}, a)
+	return !slices.Contains([]Architecture{"", Kepler, Maxwell, Pascal}, a)
 }
 
 // Model is what one GPU product can do. On a real node it is read from NVML;

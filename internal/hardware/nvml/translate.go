@@ -67,6 +67,12 @@ var codeNames = map[nvml.Return]string{
 // told apart by its compute capability, 10.3.
 func architecture(arch nvml.DeviceArchitecture, computeCapability string) gpu.Architecture {
 	switch arch {
+	case nvml.DEVICE_ARCH_KEPLER:
+		return gpu.Kepler
+	case nvml.DEVICE_ARCH_MAXWELL:
+		return gpu.Maxwell
+	case nvml.DEVICE_ARCH_PASCAL:
+		return gpu.Pascal
 	case nvml.DEVICE_ARCH_VOLTA:
 		return gpu.Volta
 	case nvml.DEVICE_ARCH_TURING:
@@ -82,8 +88,6 @@ func architecture(arch nvml.DeviceArchitecture, computeCapability string) gpu.Ar
 			return gpu.BlackwellUltra
 		}
 		return gpu.Blackwell
-	case nvml.DEVICE_ARCH_PASCAL:
-		return "Pascal"
 	case nvml.DEVICE_ARCH_RUBIN:
 		return "Rubin"
 	}

@@ -157,6 +157,11 @@ func TestSmallTranslations(t *testing.T) {
 	if architecture(nvml.DEVICE_ARCH_BLACKWELL, "10.3") != gpu.BlackwellUltra || architecture(nvml.DEVICE_ARCH_ADA, "8.9") != gpu.Ada {
 		t.Error("architecture")
 	}
+	for arch := nvml.DeviceArchitecture(nvml.DEVICE_ARCH_KEPLER); arch <= nvml.DEVICE_ARCH_RUBIN; arch++ {
+		if got := architecture(arch, ""); got.SupportsMPS() != (arch >= nvml.DEVICE_ARCH_VOLTA) {
+			t.Errorf("architecture %d (%s): MPS %v", arch, got, got.SupportsMPS())
+		}
+	}
 	if recoveryAction(4) != hardware.RecoveryDrainAndReset || recoveryAction(99) != hardware.RecoveryUnknown {
 		t.Error("recovery action")
 	}
